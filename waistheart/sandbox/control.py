@@ -1,0 +1,103 @@
+"""The control address: people and tests set faults here and read what happened. Nothing of it exists in real life."""
+
+import html
+from typing import Any
+
+from waistheart.sandbox import faults
+from waistheart.sandbox.server import Request, Response, Router, html_response, json_response
+from waistheart.sandbox.world import World
+
+router = Router()
+MONEY_FAULTS = ("status_402", "locked_403")
+
+
+@router.route("GET", "/livez")
+def livez(world: World, request: Request) -> Response:
+    """Says that the process answers."""
+    return Response(200, b"ok\n", {"Content-Type": "text/plain"})
+
+
+@router.route("POST", "/control/faults")
+def push_fault(world: World, request: Request) -> Response:
+    """Push one fault; 400 with the known names when it has none of them."""
+    try:
+        return json_response(201, world.faults.push(_object(request)).as_json())
+    except (faults.UnknownFault, ValueError, TypeError) as error:
+        return json_response(400, {"detail": str(error)})
+
+
+@router.route("GET", "/control/faults")
+def list_faults(world: World, request: Request) -> Response:
+    """The faults in force and the names there are."""
+    return json_response(200, {"faults": world.faults.as_json(), "known": faults.KNOWN})
+
+
+@router.route("DELETE", "/control/faults")
+def clear_faults(world: World, request: Request) -> Response:
+    """Clear all faults, or those of one name (`?fault=`)."""
+    world.faults.clear(*([request.query["fault"]] if "fault" in request.query else []))
+    return json_response(200, {"faults": world.faults.as_json()})
+
+
+@router.route("GET", "/control/state")
+def state(world: World, request: Request) -> Response:
+    """Everything the sandbox knows."""
+    return json_response(200, world.as_json())
+
+
+@router.route("POST", "/control/settings")
+def settings(world: World, request: Request) -> Response:
+    """Change `delay_seconds` or `shop_url`."""
+    body = _object(request)
+    if unknown := set(body) - {"delay_seconds", "shop_url"}:
+        return json_response(400, {"detail": f"cannot be changed: {', '.join(sorted(unknown))}"})
+    world.settings.delay_seconds = float(body.get("delay_seconds", world.settings.delay_seconds))
+    world.settings.shop_url = str(body.get("shop_url", world.settings.shop_url))
+    return json_response(200, {"delay_seconds": world.settings.delay_seconds, "shop_url": world.settings.shop_url})
+
+
+@router.route("POST", "/control/reset")
+def reset(world: World, request: Request) -> Response:
+    """Forget all work, events and faults."""
+    world.reset()
+    return json_response(200, {"reset": True})
+
+
+@router.route("POST", "/control/topup")
+def topup(world: World, request: Request) -> Response:
+    """The operator paid the provider: the answers about an empty account end."""
+    world.faults.clear(*MONEY_FAULTS)
+    return json_response(200, {"faults": world.faults.as_json()})
+
+
+@router.route("GET", "/control/?")
+def page(world: World, request: Request) -> Response:
+    """A page for people: every switch with its meaning and what is in force."""
+    rows = "".join(
+        f"<tr><th><code>{html.escape(name)}</code><td>{html.escape(meaning)}"
+        for name, meaning in sorted(faults.KNOWN.items())
+    )
+    active = ", ".join(f"{row['fault']} ({row['times']})" for row in world.faults.as_json() if row["times"]) or "none"
+    return html_response(200, PAGE.format(rows=rows, active=html.escape(active), accepted=len(world.fal)))
+
+
+def _object(request: Request) -> dict[str, Any]:
+    body = request.json() if request.body else {}
+    if not isinstance(body, dict):
+        raise ValueError("a JSON object is expected")
+    return body
+
+
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Sandbox switches</title>
+<style>body{{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}}th{{text-align:left;padding-right:1rem;
+vertical-align:top}}pre{{background:#f3f0ee;padding:1rem;overflow:auto}}</style>
+<h1>Sandbox switches</h1>
+<p>In force: <strong>{active}</strong>. Accepted video requests: {accepted}. Everything: <a href="/control/state">state</a>.</p>
+<pre>curl -X POST HOST/control/faults -d '{{"fault": "drop_after_accept", "times": 1}}'
+curl -X DELETE HOST/control/faults
+curl -X POST HOST/control/settings -d '{{"delay_seconds": 10}}'
+curl -X POST HOST/control/topup</pre>
+<p>“times” is a number or “all”; “match” narrows a fault to requests whose model or image address contains it.</p>
+<table>{rows}</table></html>
+"""
