@@ -1,0 +1,1 @@
+"""The money: payments become credits; grants, holds, settles and releases."""

@@ -1,0 +1,1 @@
+"""The work: job, submission, lease, provider, video."""

@@ -1,0 +1,1 @@
+"""The shop: poses, photos, orders, pages, mail; decides that something is paid."""

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class WaistheartConfig(AppConfig):
+    name = "waistheart"
+    verbose_name = "Installation"
