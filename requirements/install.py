@@ -50,7 +50,7 @@ def install(name: str) -> None:
     print(f"Installing the {name} requirements into .venv (a minute the first time) ...", flush=True)
     files = [argument for lock in LOCKS[name] for argument in ("--requirement", str(HERE / lock))]
     command = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--require-hashes"]
-    done = subprocess.run([*command, "--quiet", *files], check=False)
+    done = subprocess.run([*command, "-qq", *files], check=False)
     if done.returncode:
         sys.exit(f"The {name} requirements could not be installed; pip's own words are above.")
     stamp_file(name).write_text(fingerprint(name))
