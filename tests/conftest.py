@@ -1,0 +1,46 @@
+"""What every test gets: no way out of this machine, and the lane it runs in."""
+
+import ipaddress
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what holds on the other database only; the lanes together run everything."""
+    on_sqlite = settings.DATABASES["default"]["ENGINE"].endswith("sqlite3")
+    other, name = ("postgres", "PostgreSQL") if on_sqlite else ("sqlite", "SQLite")
+    for item in items:
+        if item.get_closest_marker(other):
+            item.add_marker(pytest.mark.skip(reason=f"holds on {name} only; that lane runs it"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_way_out() -> Iterator[None]:
+    """Refuse every connection that leaves this machine, so that no test can depend on the outside world."""
+    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
+
+    def guarded_connect(self: socket.socket, address: Any) -> None:
+        refuse_outside(address)
+        connect(self, address)
+
+    def guarded_connect_ex(self: socket.socket, address: Any) -> int:
+        refuse_outside(address)
+        return connect_ex(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded_connect)
+        patch.setattr(socket.socket, "connect_ex", guarded_connect_ex)
+        yield
+
+
+def refuse_outside(address: Any) -> None:
+    """Raise for an address outside this machine; file sockets and the loopback range pass."""
+    host = address[0] if isinstance(address, tuple) else ""
+    if host in ("", "localhost") or not isinstance(host, str):
+        return
+    if not ipaddress.ip_address(host).is_loopback:
+        raise AssertionError(f"a test tried to reach {host}: start a server on this machine instead")
