@@ -1,10 +1,10 @@
 """Puts the halves together; the only file that knows all of them."""
 
-from waistheart.sandbox import control
+from waistheart.sandbox import card_routes, control
 from waistheart.sandbox.server import Router, SandboxServer, serve_routes
 from waistheart.sandbox.world import World
 
-ROUTERS = (control.router,)
+ROUTERS = (control.router, card_routes.router)
 
 
 def serve(world: World, host: str = "127.0.0.1", port: int = 0) -> SandboxServer:
