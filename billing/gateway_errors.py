@@ -1,0 +1,59 @@
+"""Four kinds of trouble with the card processor, and how its library's errors become one of them."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import stripe
+
+KEY = re.compile(r"\b(sk|rk|whsec)_\w+")
+
+
+class GatewayError(Exception):
+    """Root of what a gateway raises; never holds a key."""
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(f"{code}: {message}" if code else message)
+        self.message = message
+        self.code = code
+
+
+class GatewayUnavailable(GatewayError):
+    """No usable answer: try the same call again later, a creation under the same key."""
+
+
+class GatewayRefused(GatewayError):
+    """The processor read the request and will not do it; `code` is its word for why."""
+
+
+class GatewayMisconfigured(GatewayError):
+    """Our key or our settings are wrong: an operator's affair, never the customer's."""
+
+
+class BadSignature(GatewayError):
+    """An event that the processor did not sign, or signed too long ago."""
+
+
+class UnreadableEvent(GatewayError):
+    """A well signed event that we cannot read: answer with an error, so that it is sent again."""
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn every error of the library into one of ours."""
+    try:
+        yield
+    except stripe.StripeError as error:
+        raise _ours(error) from error
+
+
+def _ours(error: stripe.StripeError) -> GatewayError:
+    message = KEY.sub(r"\1_***", error.user_message or "no message")[:300]
+    status = error.http_status or 0
+    kind = error.error.type if error.error is not None else ""
+    code = error.code or kind or ""
+    if status in (401, 403):
+        return GatewayMisconfigured(message, code=code)
+    if 400 <= status < 500 and status not in (409, 429) and not isinstance(error, stripe.RateLimitError):
+        return GatewayRefused(message, code=code)
+    return GatewayUnavailable(message, code=code)

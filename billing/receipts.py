@@ -1,0 +1,120 @@
+"""What the card processor tells us, in our words. The table from its words to ours is at the top."""
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Literal
+
+log = logging.getLogger(__name__)
+
+Status = Literal["open", "pending", "paid", "expired", "failed"]
+
+# (status, payment_status) of a Checkout Session; a complete unpaid one is "failed" when FAILED_INTENT says so.
+STATUS: dict[tuple[str, str], Status] = {
+    ("open", "unpaid"): "open",
+    ("open", "paid"): "paid",
+    ("complete", "paid"): "paid",
+    ("complete", "no_payment_required"): "paid",
+    ("complete", "unpaid"): "pending",
+    ("expired", "unpaid"): "expired",
+    ("expired", "paid"): "paid",
+}
+FAILED_INTENT = frozenset({"requires_payment_method", "canceled"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """A checkout session that exists at the processor, and the address of its payment page."""
+
+    id: str
+    url: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """How one session stands at the processor at this moment.
+
+    open: may still be paid. pending: completed, money on its way. paid: the money is there (see `refunded` and
+    `disputed` for whether it stayed). expired: can no longer be paid. failed: completed, and the bank sent no money.
+    Amounts are in the currency's smallest unit, `currency` in lower letters. `credits` and `reference` are what we
+    gave along, None and "" when a foreign session has none.
+    """
+
+    session_id: str
+    status: Status
+    amount: int
+    currency: str
+    credits: int | None
+    reference: str
+    payment_intent: str | None
+    charge: str | None
+    refunded: int
+    disputed: bool
+    livemode: bool
+    url: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventRef:
+    """The ids in a verified event. Nothing else of it is believed: read the objects."""
+
+    id: str
+    kind: str
+    session_id: str | None
+    payment_intent: str | None
+
+
+def receipt(session: Any) -> Receipt:
+    """Read a session object whose `payment_intent.latest_charge` is expanded; absent fields count as empty."""
+    intent = field(session, "payment_intent")
+    charge = field(intent, "latest_charge")
+    metadata = field(session, "metadata")
+    credits_given = str(field(metadata, "credits") or "")
+    return Receipt(
+        session_id=session.id,
+        status=_status(session, intent),
+        amount=field(session, "amount_total") or 0,
+        currency=str(field(session, "currency") or "").lower(),
+        credits=int(credits_given) if credits_given.isascii() and credits_given.isdigit() else None,
+        reference=field(session, "client_reference_id") or field(metadata, "reference") or "",
+        payment_intent=ident(intent),
+        charge=ident(charge),
+        refunded=field(charge, "amount_refunded") or 0,
+        disputed=bool(field(charge, "disputed")),
+        livemode=bool(field(session, "livemode")),
+        url=field(session, "url"),
+    )
+
+
+def event_ref(event: dict[str, Any]) -> EventRef:
+    """Take the ids out of an event's JSON; raises KeyError or TypeError for what is not an event."""
+    thing = event["data"]["object"]
+    kind = thing.get("object")
+    intent = thing.get("payment_intent")
+    return EventRef(
+        id=str(event["id"]),
+        kind=str(event["type"]),
+        session_id=str(thing["id"]) if kind == "checkout.session" else None,
+        payment_intent=str(thing["id"]) if kind == "payment_intent" else intent if isinstance(intent, str) else None,
+    )
+
+
+def field(thing: Any, name: str) -> Any:
+    """A field of a library object, or None: an absent one raises AttributeError there, an id alone has none."""
+    return getattr(thing, name, None)
+
+
+def ident(thing: Any) -> str | None:
+    """The id of an object that may be expanded, an id alone, or missing."""
+    return thing if isinstance(thing, str) else field(thing, "id")
+
+
+def _status(session: Any, intent: Any) -> Status:
+    words = (str(field(session, "status")), str(field(session, "payment_status")))
+    if words not in STATUS:
+        # Moves nothing, so that a new word costs a wait and an alarm, never money.
+        log.error("unknown state of a checkout session: %s %s", session.id, words)
+        return "pending" if words[0] == "complete" else "open"
+    status = STATUS[words]
+    if status == "pending" and field(intent, "status") in FAILED_INTENT:
+        return "failed"
+    return status
