@@ -1,8 +1,8 @@
 """Blobs: portraits, crops and videos, in `var/media` or in an S3 bucket, whichever Django's default storage is.
 
 Bytes are never overwritten: every upload and every try gets a `fresh_key`, and a row points at the key only after
-`size` said that the storage has it all. Whatever the storage does wrong is a `StorageError`; an error of the body's source or of
-`on_progress` passes through unchanged, and nothing is stored then.
+`size` said that the storage has it all. Whatever the storage does wrong is a `StorageError`; an error of the body's
+source or of `on_progress` passes through unchanged, and nothing is stored then.
 """
 
 import re
@@ -58,8 +58,9 @@ def save_stream(
 ) -> int:
     """Store a body of any size without holding it, and return the bytes stored.
 
-    `length` is the exact number of bytes when it is known (another number raises `LengthMismatch`), else None. `on_progress`
-    hears the running total and may raise to stop. After any error nothing lies under the key that a caller may use.
+    `length` is the exact number of bytes when it is known (another number raises `LengthMismatch`), else None.
+    `on_progress` hears the running total and may raise to stop. After any error, nothing may be concluded about the
+    key: the next try takes a fresh one.
     """
     return _backend().save_stream(_checked(key), chunks, length, content_type, on_progress or _silent)
 
@@ -106,7 +107,7 @@ def _backend() -> Backend:
 
 
 def _checked(key: str) -> str:
-    if not KEY.fullmatch(key) or "/." in key and "/.." in key:
+    if not KEY.fullmatch(key) or {".", ".."} & set(key.split("/")):
         raise ValueError(f"not a key: {key!r}")
     return key
 

@@ -93,11 +93,20 @@ class Promised:
         self._length = length
         self._on_progress = on_progress
         self.sent = 0
+        self.error: BaseException | None = None
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._counted()
+        except BaseException as error:
+            # An HTTP library in between may dress it up as its own.
+            self.error = error
+            raise
+
+    def _counted(self) -> Iterator[bytes]:
         for chunk in self._chunks:
             if self.sent + len(chunk) > self._length:
                 raise LengthMismatch(f"more than the {self._length} bytes announced")

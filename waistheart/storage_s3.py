@@ -56,12 +56,18 @@ class S3Backend:
             return None
 
     def open_range(self, key: str, start: int, end: int | None) -> Body:
-        if end == start or (start and start >= (self.size(key) or 0)):
+        if end == start:
             if self.size(key) is None:
                 raise BlobMissing(key)
             return Body(io.BytesIO(), 0, FAILURES)
         wanted = {"Range": f"bytes={start}-{'' if end is None else end - 1}"} if start or end is not None else {}
-        return Body(self._call("get_object", Key=key, **wanted)["Body"], None, FAILURES)
+        try:
+            return Body(self._call("get_object", Key=key, **wanted)["Body"], None, FAILURES)
+        except StorageError as error:
+            if _code(error.__cause__) != "InvalidRange":
+                raise
+            # Beyond the last byte there is nothing, as in a file.
+            return Body(io.BytesIO(), 0, FAILURES)
 
     def delete(self, key: str) -> None:
         self._call("delete_object", Key=key)
@@ -107,6 +113,8 @@ class S3Backend:
                     address, data=body, headers=headers, timeout=(CONNECT_SECONDS, READ_SECONDS), allow_redirects=False
                 )
             except (requests.RequestException, HTTPError) as error:
+                if body.error is not None:
+                    raise body.error from None
                 raise StorageError(f"the upload broke off: {type(error).__name__}") from error
         if answer.status_code in {409, 412}:
             raise BlobExists(key)
@@ -166,7 +174,7 @@ class _Upload:
 
     def complete(self) -> None:
         parts = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(self.etags, start=1)]
-        end = {"Key": self.key, "UploadId": self.id, "MultipartUpload": {"Parts": parts}}
+        end: dict[str, Any] = {"Key": self.key, "UploadId": self.id, "MultipartUpload": {"Parts": parts}}
         try:
             self.call("complete_multipart_upload", IfNoneMatch="*", **end)
         except StorageError as error:
