@@ -1,10 +1,10 @@
 """Puts the halves together; the only file that knows all of them."""
 
-from waistheart.sandbox import card_routes, control
+from waistheart.sandbox import card_routes, control, fal, fal_media, fal_work
 from waistheart.sandbox.server import Router, SandboxServer, serve_routes
 from waistheart.sandbox.world import World
 
-ROUTERS = (control.router, card_routes.router)
+ROUTERS = (control.router, fal.router, fal_media.router, card_routes.router)
 
 
 def serve(world: World, host: str = "127.0.0.1", port: int = 0) -> SandboxServer:
@@ -12,4 +12,5 @@ def serve(world: World, host: str = "127.0.0.1", port: int = 0) -> SandboxServer
     router = Router()
     for part in ROUTERS:
         router.include(part)
+    fal_work.start(world)
     return serve_routes(world=world, router=router, host=host, port=port)

@@ -3,7 +3,7 @@
 import html
 from typing import Any
 
-from waistheart.sandbox import faults
+from waistheart.sandbox import fal_work, faults
 from waistheart.sandbox.server import Request, Response, Router, html_response, json_response
 from waistheart.sandbox.world import World
 
@@ -22,7 +22,7 @@ def push_fault(world: World, request: Request) -> Response:
     """Push one fault; 400 with the known names when it has none of them."""
     try:
         return json_response(201, world.faults.push(_object(request)).as_json())
-    except (faults.UnknownFault, ValueError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         return json_response(400, {"detail": str(error)})
 
 
@@ -70,6 +70,18 @@ def topup(world: World, request: Request) -> Response:
     return json_response(200, {"faults": world.faults.as_json()})
 
 
+@router.route("POST", r"/control/fal/(?P<request_id>[^/]+)")
+def force(world: World, request: Request, request_id: str) -> Response:
+    """Make one video request come to an outcome at once: `{"status": "done"}` and so on."""
+    outcome, found = str(_object(request).get("status", "")), world.fal.get(request_id)
+    if found is None:
+        return json_response(404, {"detail": "no such request"})
+    if outcome not in fal_work.OUTCOMES:
+        return json_response(400, {"detail": f"status is one of {', '.join(fal_work.OUTCOMES)}"})
+    fal_work.force(world, found, outcome=outcome)
+    return json_response(200, {"request_id": request_id, "status": outcome})
+
+
 @router.route("GET", "/control/?")
 def page(world: World, request: Request) -> Response:
     """A page for people: every switch with its meaning and what is in force."""
@@ -84,16 +96,17 @@ def page(world: World, request: Request) -> Response:
 def _object(request: Request) -> dict[str, Any]:
     body = request.json() if request.body else {}
     if not isinstance(body, dict):
-        raise ValueError("a JSON object is expected")
+        raise TypeError("a JSON object is expected")
     return body
 
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Sandbox switches</title>
-<style>body{{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}}th{{text-align:left;padding-right:1rem;
-vertical-align:top}}pre{{background:#f3f0ee;padding:1rem;overflow:auto}}</style>
+<style>body{{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}}
+th{{text-align:left;padding-right:1rem;vertical-align:top}}pre{{background:#f3f0ee;padding:1rem;overflow:auto}}</style>
 <h1>Sandbox switches</h1>
-<p>In force: <strong>{active}</strong>. Accepted video requests: {accepted}. Everything: <a href="/control/state">state</a>.</p>
+<p>In force: <strong>{active}</strong>. Accepted video requests: {accepted}.
+Everything: <a href="/control/state">state</a>.</p>
 <pre>curl -X POST HOST/control/faults -d '{{"fault": "drop_after_accept", "times": 1}}'
 curl -X DELETE HOST/control/faults
 curl -X POST HOST/control/settings -d '{{"delay_seconds": 10}}'

@@ -5,18 +5,21 @@ by chance: a fault that was not pushed does not occur.
 """
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 KNOWN: dict[str, str] = {}
+_DEFAULTS: dict[str, dict[str, Any]] = {}
 
 
-def declare(name: str, meaning: str) -> None:
-    """Make a fault known under its name, with a line for the people who look at `/control/`."""
+def declare(name: str, meaning: str, **defaults: Any) -> None:
+    """Make a fault known under its name, with a line for the people who look at `/control/`, and its parameters."""
     KNOWN[name] = meaning
+    _DEFAULTS[name] = defaults
 
 
-class UnknownFault(ValueError):
+class UnknownFaultError(ValueError):
     """Somebody asked for a fault that no part of the sandbox declares."""
 
 
@@ -43,7 +46,7 @@ class Fault:
             return False
         if self.match and not any(self.match in text for text in texts):
             return False
-        return all(self.params.get(key, value) == value for key, value in params.items())
+        return all(self.params.get(key, value) in (value, "any") for key, value in params.items())
 
 
 class FaultQueue:
@@ -55,23 +58,31 @@ class FaultQueue:
 
     def push(self, body: dict[str, Any]) -> Fault:
         """Add one from its JSON: `fault`, `times` (a number or "all", default 1), `match`, and its parameters."""
-        params = {key: value for key, value in body.items() if key not in ("fault", "times", "match")}
         name, times = str(body.get("fault", "")), body.get("times", 1)
+        given = {key: value for key, value in body.items() if key not in ("fault", "times", "match")}
+        params = {**_DEFAULTS.get(name, {}), **given}
         if name not in KNOWN:
-            raise UnknownFault(f"unknown fault {name!r}; known: {', '.join(sorted(KNOWN))}")
+            raise UnknownFaultError(f"unknown fault {name!r}; known: {', '.join(sorted(KNOWN))}")
         fault = Fault(name, None if times == "all" else int(times), str(body.get("match", "")), params)
         with self._lock:
             self._faults.append(fault)
         return fault
 
-    def take(self, *names: str, texts: tuple[str, ...] = (), **params: Any) -> Fault | None:
+    def take(
+        self,
+        *names: str,
+        texts: tuple[str, ...] = (),
+        only: Callable[[Fault], bool] | None = None,
+        **params: Any,
+    ) -> Fault | None:
         """Use up one occasion of the oldest fault with one of these names, or return None.
 
-        `texts` is what `match` is looked for in. A keyword must equal the fault's parameter where the fault has it.
+        `texts` is what `match` is looked for in. A keyword must equal the fault's parameter where the fault has it
+        ("any" equals all). `only` may look at the fault and leave it for another occasion.
         """
         with self._lock:
             for fault in self._faults:
-                if fault.fits(names, texts, params):
+                if fault.fits(names, texts, params) and (only is None or only(fault)):
                     fault.used += 1
                     fault.times = None if fault.times is None else fault.times - 1
                     return fault

@@ -6,8 +6,11 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
+from typing import cast
 
 import av
+from av.video.stream import VideoStream
 from PIL import Image, ImageFilter, ImageOps
 
 from waistheart.sandbox.drawing import Pose, demo_mark, heart_frames, pose_of
@@ -67,7 +70,9 @@ def encode(*, picture: Image.Image, pose: Pose, style: Style) -> bytes:
         flags = {"movflags": "+faststart"} if style.faststart else {}
         with av.open(path, "w", format="mp4", options=flags) as container:
             container.metadata["comment"] = COMMENT
-            stream = container.add_stream(style.codec, rate=FRAMES_PER_SECOND, options=_options(style.codec))
+            stream = cast(
+                VideoStream, container.add_stream(style.codec, rate=FRAMES_PER_SECOND, options=_options(style.codec))
+            )
             stream.width, stream.height, stream.pix_fmt = style.width, style.height, "yuv420p"
             stream.codec_context.thread_count = 1
             for number, image in enumerate(frames(picture=picture, pose=pose, style=style)):
@@ -75,10 +80,9 @@ def encode(*, picture: Image.Image, pose: Pose, style: Style) -> bytes:
                 frame.pts, frame.time_base = number, TICK
                 container.mux(stream.encode(frame))
             container.mux(stream.encode())
-        with open(path, "rb") as file:
-            return file.read()
+        return Path(path).read_bytes()
     finally:
-        os.unlink(path)
+        Path(path).unlink()
 
 
 def frames(*, picture: Image.Image, pose: Pose, style: Style) -> Iterator[Image.Image]:

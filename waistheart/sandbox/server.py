@@ -13,15 +13,16 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from waistheart.sandbox.say import say
 from waistheart.sandbox.world import World
 
 
 @dataclass
 class Request:
-    """One request as a handler sees it; `path` is decoded and carries no query, header names are looked up in any case."""
+    """One request as a handler sees it; `path` is decoded and has no query, header names are found in any case."""
 
     method: str
     path: str
@@ -73,25 +74,25 @@ class Router:
     """Routes by method and whole path; handlers are called as `handler(world, request, **named_groups)`."""
 
     def __init__(self) -> None:
-        self._routes: list[tuple[str, re.Pattern[str], Handler]] = []
+        self.routes: list[tuple[str, re.Pattern[str], Handler]] = []
 
     def route(self, method: str, pattern: str) -> Callable[[Handler], Handler]:
         """Register the decorated handler; the first route that matches wins."""
 
         def register(handler: Handler) -> Handler:
-            self._routes.append((method, re.compile(pattern), handler))
+            self.routes.append((method, re.compile(pattern), handler))
             return handler
 
         return register
 
     def include(self, other: "Router") -> None:
         """Append all routes of another router."""
-        self._routes.extend(other._routes)
+        self.routes.extend(other.routes)
 
     def answer(self, world: World, request: Request) -> Response:
         """Call the handler that fits: 404 for an unknown path, 405 for a known path with another method."""
         path_known = False
-        for method, pattern, handler in self._routes:
+        for method, pattern, handler in self.routes:
             match = pattern.fullmatch(request.path)
             if match is None:
                 continue
@@ -121,7 +122,7 @@ class SandboxServer(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is daily business here: one line, no traceback."""
-        print(f"sandbox: connection ended: {sys.exc_info()[1]!r}", file=sys.stderr, flush=True)
+        say(f"connection ended: {sys.exc_info()[1]!r}")
 
     @property
     def url(self) -> str:
@@ -153,7 +154,7 @@ class Connection(BaseHTTPRequestHandler):
             self._send(response)
         word = "dropped" if response.drop else str(response.status)
         took = f"{(time.monotonic() - started) * 1000:.0f}ms"
-        print(f"sandbox: {self.command} {self.path[:200]} {word} {took}", file=sys.stderr, flush=True)
+        say(f"{self.command} {self.path[:200]} {word} {took}")
 
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = answer  # noqa: N815
 
@@ -167,7 +168,7 @@ class Connection(BaseHTTPRequestHandler):
             method="GET" if self.command == "HEAD" else self.command,
             path=unquote(parts.path),
             query=dict(parse_qsl(parts.query, keep_blank_values=True)),
-            headers=self.headers,
+            headers=cast(Mapping[str, str], self.headers),
             body=body,
             base_url=f"http://{self.headers.get('Host') or self.server.url.removeprefix('http://')}",
         )
@@ -182,7 +183,7 @@ class Connection(BaseHTTPRequestHandler):
     def _decide(self, request: Request) -> Response:
         try:
             return self.server.router.answer(self.server.world, request)
-        except Exception:  # a bug of the sandbox must show, and must not look like a fault that somebody ordered
+        except Exception:  # noqa: BLE001 - a bug of the sandbox must show, and must not look like a fault that somebody ordered
             traceback.print_exc()
             return json_response(500, {"detail": "The sandbox itself has a bug; see its log."}, {"X-Sandbox-Bug": "1"})
 
@@ -198,7 +199,7 @@ class Connection(BaseHTTPRequestHandler):
         if response.no_length or length is None or response.announce is not None:
             self.close_connection = True
         head = self._head(response, length)
-        if self.command == "HEAD" or HTTPStatus.NO_CONTENT == response.status:
+        if self.command == "HEAD" or response.status == HTTPStatus.NO_CONTENT:
             self.wfile.write(head)
             return
         for number, chunk in enumerate(chunks):

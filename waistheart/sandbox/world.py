@@ -1,8 +1,9 @@
 """What the sandbox knows: one object in memory, written down now and then so that a restart forgets no work."""
 
 import base64
+import copy
 import json
-import os
+import queue
 import tempfile
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from waistheart.sandbox.faults import FaultQueue
+from waistheart.sandbox.say import say
 
 
 @dataclass
@@ -23,7 +25,7 @@ class Settings:
     shop_url: str = "http://127.0.0.1:8000"
     fal_key: str = "sandbox-fal-key"
     stripe_key: str = "sk_test_sandbox"
-    stripe_webhook_secret: str = "whsec_sandbox"
+    stripe_webhook_secret: str = "whsec_sandbox"  # noqa: S105 - known to everybody, and worth nothing
 
     @property
     def stripe_webhook_url(self) -> str:
@@ -33,27 +35,31 @@ class Settings:
 
 @dataclass
 class FalRequest:
-    """One accepted request of the video queue. Times are seconds since 1970; `outcome` is what it comes to.
+    """One accepted request of the video queue. Times are seconds since 1970.
 
-    outcome: "" (still open), done, failed, refused, image_error, cancelled.
+    outcome: what it comes to: "" (not known yet), done, failed, refused, image_error, cancelled. It shows only once
+    `ended_at` is set, never before `ready_at`. error: the body of the result when it is not a video. quirks: the faults
+    that were decided when it was accepted, by name. expired: addresses of its file that no longer work.
     """
 
     request_id: str
     endpoint: str
     input: dict[str, Any]
     webhook_url: str
+    base_url: str
     sent_at: float
     ready_at: float
     started_at: float | None = None
     ended_at: float | None = None
     outcome: str = ""
-    detail: list[dict[str, Any]] | dict[str, Any] | None = None
-    status_code: int | None = None
-    file_name: str = ""
+    status_code: int = 200
+    error: dict[str, Any] = field(default_factory=dict)
     file_size: int = 0
     billed: bool = False
     never_ends: bool = False
-    quirks: dict[str, Any] = field(default_factory=dict)
+    quirks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    expired: list[str] = field(default_factory=list)
+    reads: dict[str, int] = field(default_factory=dict)
 
     @property
     def app(self) -> str:
@@ -61,11 +67,22 @@ class FalRequest:
         return "/".join(self.endpoint.split("/")[:2])
 
     @property
+    def image_url(self) -> str:
+        """The image address in the input."""
+        return image_address(self.input)
+
+    @property
     def status(self) -> str:
         """The queue's own word for where it stands."""
         if self.ended_at is not None:
             return "COMPLETED"
         return "IN_QUEUE" if self.started_at is None else "IN_PROGRESS"
+
+
+def image_address(body: dict[str, Any]) -> str:
+    """The image address in a model's input, under whatever name the model gives it; empty when there is none."""
+    names = sorted(name for name in body if name.endswith("image_url") and isinstance(body[name], str))
+    return str(body[names[0]]) if names else ""
 
 
 class World:
@@ -83,11 +100,15 @@ class World:
         self.card: dict[str, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
         self.signing_key = Ed25519PrivateKey.generate()
+        self.to_render: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.to_end: queue.PriorityQueue[tuple[float, str]] = queue.PriorityQueue()
         self._state_file = state_file
         self._changed = threading.Event()
         self._temporary = None if state_file else tempfile.TemporaryDirectory(prefix="sandbox-")
-        self.media_dir = Path(self._temporary.name) if self._temporary else _beside(state_file)
+        self.media_dir = Path(self._temporary.name) if self._temporary else Path()
         if state_file:
+            self.media_dir = state_file.parent / f"{state_file.stem}-media"
+            self.media_dir.mkdir(parents=True, exist_ok=True)
             self._load(state_file)
             threading.Thread(target=self._keep, daemon=True, name="sandbox-state").start()
 
@@ -119,19 +140,15 @@ class World:
         """All of it but keys, as `/control/state` shows it."""
         with self.lock:
             requests = [asdict(request) | {"status": request.status} for request in self.fal.values()]
-            return json.loads(
-                json.dumps(
-                    {
-                        "delay_seconds": self.settings.delay_seconds,
-                        "accepted": len(requests),
-                        "billed": sum(request["billed"] for request in requests),
-                        "fal": requests,
-                        "card": self.card,
-                        "events": self.events,
-                        "faults": self.faults.as_json(),
-                    }
-                )
-            )
+            return {
+                "delay_seconds": self.settings.delay_seconds,
+                "accepted": len(requests),
+                "billed": sum(request["billed"] for request in requests),
+                "fal": requests,
+                "card": copy.deepcopy(self.card),
+                "events": list(self.events),
+                "faults": self.faults.as_json(),
+            }
 
     def save(self) -> None:
         """Write the state file, if there is one, in one step: a reader sees the old or the new file."""
@@ -149,25 +166,22 @@ class World:
         draft = self._state_file.with_suffix(".new")
         draft.touch(mode=0o600)
         draft.write_text(text)
-        os.replace(draft, self._state_file)
+        draft.replace(self._state_file)
 
     def _load(self, path: Path) -> None:
         if not path.exists():
             return
-        state = json.loads(path.read_text())
-        self.signing_key = Ed25519PrivateKey.from_private_bytes(base64.b64decode(state["signing_key"]))
-        self.fal = {row["request_id"]: FalRequest(**row) for row in state["fal"]}
-        self.card, self.events = state["card"], state["events"]
+        try:
+            state = json.loads(path.read_text())
+            self.signing_key = Ed25519PrivateKey.from_private_bytes(base64.b64decode(state["signing_key"]))
+            self.fal = {row["request_id"]: FalRequest(**row) for row in state["fal"]}
+            self.card, self.events = state["card"], state["events"]
+        except (ValueError, KeyError, TypeError) as error:
+            # Written by another version: the demo starts with an empty memory rather than not at all.
+            say(f"{path} cannot be read ({error!r}); starting empty")
 
     def _keep(self) -> None:
         while self._changed.wait():
             self._changed.clear()
             self.save()
             time.sleep(0.25)
-
-
-def _beside(state_file: Path | None) -> Path:
-    assert state_file is not None
-    folder = state_file.parent / f"{state_file.stem}-media"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
