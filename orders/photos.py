@@ -1,0 +1,216 @@
+"""Intake of portraits: whatever bytes arrive, either a clean upright JPEG comes out or a sentence that says what to do.
+
+The content decides, never a name or a declared type. Only the re-encoded copy is kept: no EXIF, no place, no profile.
+"""
+
+import hashlib
+import io
+import logging
+import math
+from dataclasses import dataclass
+
+import pi_heif
+from PIL import Image, ImageCms, UnidentifiedImageError
+
+logger = logging.getLogger(__name__)
+pi_heif.register_heif_opener(thumbnails=False)
+
+MAX_BYTES = 15 * 1024 * 1024
+MAX_PIXELS = 60_000_000
+MIN_SHORT_SIDE = 512
+MAX_LONG_SIDE = 2560
+JPEG_QUALITY = 92
+# A portrait keeps its face above the middle: a quarter of the slack above the frame puts it into the upper third.
+DEFAULT_POSITION = 25
+SIZES = ((1080, 1920), (720, 1280))
+
+# GIF is opened only to tell an animation from a wrong type.
+OPENED = ("JPEG", "PNG", "WEBP", "HEIF", "AVIF", "GIF")
+MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n")
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+SRGB = ImageCms.createProfile("sRGB")
+
+
+class PhotoProblem(Exception):
+    """Why a photo was not taken: a code for us, a sentence for the customer."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Portrait:
+    """A photo as we keep it: upright sRGB JPEG without metadata. `sha256` is the JPEG's, `format` what came in."""
+
+    jpeg: bytes
+    width: int
+    height: int
+    sha256: str
+    format: str
+
+
+def intake(data: bytes) -> Portrait:
+    """Turn uploaded bytes into a `Portrait`, or raise `PhotoProblem`; nothing else is ever raised."""
+    if not data:
+        raise PhotoProblem("empty", "This file is empty. Choose another photo")
+    if len(data) > MAX_BYTES:
+        raise _too_big(len(data))
+    try:
+        with Image.open(io.BytesIO(data), formats=OPENED) as picture:
+            return _portrait(picture)
+    except PhotoProblem:
+        raise
+    except UnidentifiedImageError as error:
+        raise (_unreadable() if _looks_like_a_photo(data) else _wrong_type()) from error
+    except Exception as error:
+        # Decoders raise anything for bytes made to break them. The log tells a new phone's format from an attack.
+        logger.info("photo unreadable: %d bytes beginning %s", len(data), data[:16].hex(), exc_info=True)
+        raise _unreadable() from error
+
+
+def crop_box(width: int, height: int, position: int = DEFAULT_POSITION) -> tuple[int, int, int, int]:
+    """The biggest 9:16 frame inside the picture, as (left, top, right, bottom).
+
+    In a tall picture `position` moves it, 0 at the top and 100 at the bottom (values outside count as the nearest);
+    in any other the frame has the full height and stands in the middle.
+    """
+    position = min(100, max(0, position))
+    if width * 16 <= height * 9:
+        tall = max(1, min(height, round(width * 16 / 9)))
+        top = round((height - tall) * position / 100)
+        return 0, top, width, top + tall
+    wide = max(1, min(width, round(height * 9 / 16)))
+    left = (width - wide) // 2
+    return left, 0, left + wide, height
+
+
+def crop_jpeg(jpeg: bytes, position: int = DEFAULT_POSITION) -> bytes:
+    """Cut a portrait's JPEG to the 9:16 frame: 1080x1920 when it has that many pixels, else 720x1280.
+
+    The same bytes and position give the same picture again.
+    """
+    with Image.open(io.BytesIO(jpeg), formats=["JPEG"]) as picture:
+        box = crop_box(picture.width, picture.height, position)
+        size = next((size for size in SIZES if size[0] <= box[2] - box[0]), SIZES[-1])
+        return _jpeg(picture.convert("RGB").resize(size, Image.Resampling.LANCZOS, box=box))
+
+
+def _portrait(picture: Image.Image) -> Portrait:
+    # MPO is how phones write a JPEG with a second picture behind it.
+    seen = "JPEG" if picture.format == "MPO" else str(picture.format)
+    _check_before_decoding(picture, seen)
+    if seen == "JPEG":
+        # Half, quarter or eighth size straight from the decoder, when that is still more than we keep.
+        picture.draft(picture.mode, (MAX_LONG_SIDE, MAX_LONG_SIDE))
+    turn = TURNS.get(_orientation(picture))
+    picture.load()
+    clean = _reduced(_srgb(picture))
+    upright = clean if turn is None else clean.transpose(turn)
+    jpeg = _jpeg(upright)
+    return Portrait(jpeg, upright.width, upright.height, hashlib.sha256(jpeg).hexdigest(), seen)
+
+
+def _check_before_decoding(picture: Image.Image, seen: str) -> None:
+    """What the header tells: a bomb must never be unpacked to be measured."""
+    # A phone's JPEG or HEIC may hold further pictures (depth, the other eye); the first is the photo.
+    if seen not in {"JPEG", "HEIF"} and getattr(picture, "is_animated", False):
+        raise PhotoProblem("animated", "Choose a still photo, not an animation")
+    if seen == "GIF":
+        raise _wrong_type()
+    if picture.width * picture.height > MAX_PIXELS:
+        raise _unreadable()
+    short = min(picture.size)
+    if short < MIN_SHORT_SIDE:
+        words = f"Choose a larger photo. The short side is {short} pixels and must be at least {MIN_SHORT_SIDE}"
+        raise PhotoProblem("small", words)
+
+
+def _orientation(picture: Image.Image) -> int:
+    """The turn that the file asks for; one with broken EXIF asks for none. (The HEIF and AVIF decoders take care that
+    a turn they made themselves is not asked for again.)"""
+    try:
+        return int(picture.getexif().get(0x0112, 1))
+    except Exception:  # noqa: BLE001 (a good photo may carry any rubbish as EXIF)
+        return 1
+
+
+def _srgb(picture: Image.Image) -> Image.Image:
+    profile = picture.info.get("icc_profile")
+    opaque = _flattened(_eight_bit(picture))
+    if profile:
+        try:
+            source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+            converted = ImageCms.profileToProfile(opaque, source, SRGB, outputMode="RGB")
+        except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
+            # A profile that does not fit the picture says nothing about it.
+            converted = None
+        if converted is not None:
+            return converted
+    return opaque.convert("RGB")
+
+
+def _eight_bit(picture: Image.Image) -> Image.Image:
+    """16-bit grey scaled down (a plain convert would clip it to white), palettes and rarities made plain colours."""
+    if picture.mode.startswith("I"):
+        return picture.convert("I").point(lambda level: level / 256).convert("L")
+    if picture.mode in {"RGB", "L", "CMYK", "RGBA", "LA"}:
+        return picture
+    return picture.convert("RGBA" if picture.has_transparency_data else "RGB")
+
+
+def _flattened(picture: Image.Image) -> Image.Image:
+    """On white, where the picture lets something through."""
+    if not picture.has_transparency_data:
+        return picture
+    layer = picture.convert("RGBA")
+    ground = Image.new("RGB", layer.size, "white")
+    ground.paste(layer, mask=layer.getchannel("A"))
+    return ground
+
+
+def _reduced(picture: Image.Image) -> Image.Image:
+    if max(picture.size) <= MAX_LONG_SIDE:
+        return picture
+    smaller = picture.copy()
+    smaller.thumbnail((MAX_LONG_SIDE, MAX_LONG_SIDE), Image.Resampling.LANCZOS)
+    return smaller
+
+
+def _jpeg(picture: Image.Image) -> bytes:
+    # The encoder copies comments and profiles out of here.
+    picture.info = {}
+    out = io.BytesIO()
+    picture.save(out, "JPEG", quality=JPEG_QUALITY, optimize=True)
+    return out.getvalue()
+
+
+def _looks_like_a_photo(data: bytes) -> bool:
+    return (
+        data.startswith(MAGIC)
+        or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
+        or (data[4:8] == b"ftyp" and data[8:12] in {b"heic", b"heix", b"hevc", b"mif1", b"msf1", b"avif", b"avis"})
+    )
+
+
+def _too_big(size: int) -> PhotoProblem:
+    # Rounded up, so that nobody reads that 15.0 is not smaller than 15.
+    shown = math.ceil(size / (1024 * 1024) * 10) / 10
+    return PhotoProblem("big", f"Choose a photo smaller than 15 MB. This one is {shown:g} MB")
+
+
+def _wrong_type() -> PhotoProblem:
+    return PhotoProblem("type", "Choose a JPEG, PNG, WebP or HEIC photo")
+
+
+def _unreadable() -> PhotoProblem:
+    return PhotoProblem("unreadable", "We could not open this photo. Choose another or save it again as JPEG")
