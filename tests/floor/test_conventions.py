@@ -94,8 +94,21 @@ def writes_in(tree: ast.AST) -> Iterator[tuple[int, str]]:
             if any(isinstance(target, ast.Attribute) and target.attr == "status" for target in targets):
                 yield node.lineno, ""
         elif isinstance(node, ast.Call) and names_status(node):
-            model = re.match(r"(\w+)\.objects\b", ast.unparse(node.func))
-            yield node.lineno, model[1] if model else ""
+            yield node.lineno, model_of(ast.unparse(node.func), tree)
+
+
+def model_of(receiver: str, tree: ast.AST) -> str:
+    """The model whose rows an expression means: named in it, or where its variable was given them; "" when unclear."""
+    if named := re.match(r"(\w+)\.objects\b", receiver):
+        return named[1]
+    variable = receiver.split(".", maxsplit=1)[0]
+    given = [
+        re.match(r"(\w+)\.objects\b", ast.unparse(node.value))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [variable]
+    ]
+    models = {match[1] if match else "" for match in given}
+    return models.pop() if len(models) == 1 else ""
 
 
 def names_status(call: ast.Call) -> bool:
