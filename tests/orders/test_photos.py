@@ -94,6 +94,13 @@ def segments(jpeg: bytes) -> list[int]:
     return found
 
 
+def test_a_comment_is_not_kept(upright: Image.Image):
+    talking = encoded(upright, "JPEG", comment=b"51.5N 0.1W", xmp=b"<x/>", dpi=(300, 300))
+    assert 0xFE in segments(talking)
+    assert not set(segments(intake(talking).jpeg)) & {0xE1, 0xFE}
+    assert picture(intake(talking).jpeg).info.get("dpi") in {None, (1, 1)}
+
+
 def test_segments_would_see_metadata():
     assert 0xE1 in segments(photo("ok_exif_rotated_gps.jpg"))
 
