@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import pi_heif
 from PIL import Image, ImageCms, UnidentifiedImageError
 
+from generation.crop import to_jpeg
+
 logger = logging.getLogger(__name__)
 pi_heif.register_heif_opener(thumbnails=False)
 
@@ -19,10 +21,6 @@ MAX_BYTES = 15 * 1024 * 1024
 MAX_PIXELS = 60_000_000
 MIN_SHORT_SIDE = 512
 MAX_LONG_SIDE = 2560
-JPEG_QUALITY = 92
-# A portrait keeps its face above the middle: a quarter of the slack above the frame puts it into the upper third.
-DEFAULT_POSITION = 25
-SIZES = ((1080, 1920), (720, 1280))
 
 # GIF is opened only to tell an animation from a wrong type.
 OPENED = ("JPEG", "PNG", "WEBP", "HEIF", "AVIF", "GIF")
@@ -78,33 +76,6 @@ def intake(data: bytes) -> Portrait:
         raise _unreadable() from error
 
 
-def crop_box(width: int, height: int, position: int = DEFAULT_POSITION) -> tuple[int, int, int, int]:
-    """The biggest 9:16 frame inside the picture, as (left, top, right, bottom).
-
-    In a tall picture `position` moves it, 0 at the top and 100 at the bottom (values outside count as the nearest);
-    in any other the frame has the full height and stands in the middle.
-    """
-    position = min(100, max(0, position))
-    if width * 16 <= height * 9:
-        tall = max(1, min(height, round(width * 16 / 9)))
-        top = round((height - tall) * position / 100)
-        return 0, top, width, top + tall
-    wide = max(1, min(width, round(height * 9 / 16)))
-    left = (width - wide) // 2
-    return left, 0, left + wide, height
-
-
-def crop_jpeg(jpeg: bytes, position: int = DEFAULT_POSITION) -> bytes:
-    """Cut a portrait's JPEG to the 9:16 frame: 1080x1920 when it has that many pixels, else 720x1280.
-
-    The same bytes and position give the same picture again.
-    """
-    with Image.open(io.BytesIO(jpeg), formats=["JPEG"]) as picture:
-        box = crop_box(picture.width, picture.height, position)
-        size = next((size for size in SIZES if size[0] <= box[2] - box[0]), SIZES[-1])
-        return _jpeg(picture.convert("RGB").resize(size, Image.Resampling.LANCZOS, box=box))
-
-
 def _portrait(picture: Image.Image) -> Portrait:
     # MPO is how phones write a JPEG with a second picture behind it.
     seen = "JPEG" if picture.format == "MPO" else str(picture.format)
@@ -116,7 +87,7 @@ def _portrait(picture: Image.Image) -> Portrait:
     picture.load()
     clean = _reduced(_srgb(picture))
     upright = clean if turn is None else clean.transpose(turn)
-    jpeg = _jpeg(upright)
+    jpeg = to_jpeg(upright)
     return Portrait(jpeg, upright.width, upright.height, hashlib.sha256(jpeg).hexdigest(), seen)
 
 
@@ -184,14 +155,6 @@ def _reduced(picture: Image.Image) -> Image.Image:
     smaller = picture.copy()
     smaller.thumbnail((MAX_LONG_SIDE, MAX_LONG_SIDE), Image.Resampling.LANCZOS)
     return smaller
-
-
-def _jpeg(picture: Image.Image) -> bytes:
-    # The encoder copies comments and profiles out of here.
-    picture.info = {}
-    out = io.BytesIO()
-    picture.save(out, "JPEG", quality=JPEG_QUALITY, optimize=True)
-    return out.getvalue()
 
 
 def _looks_like_a_photo(data: bytes) -> bool:

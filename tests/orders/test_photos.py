@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageCms, ImageStat
 
-from orders.photos import MAX_BYTES, MIN_SHORT_SIDE, PhotoProblem, crop_box, crop_jpeg, intake
+from generation.crop import crop_box, crop_jpeg
+from orders.photos import MAX_BYTES, MIN_SHORT_SIDE, PhotoProblem, intake
 
 PHOTOS = Path(__file__).parent.parent / "data" / "photos"
 GOOD = sorted(path.name for path in PHOTOS.glob("ok_*"))

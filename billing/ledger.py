@@ -1,0 +1,246 @@
+"""What paid means in credits: grant, hold, settle, release. Every verb stands inside a block of its caller.
+
+The owner's Wallet is written first, so that two blocks that move the same owner's credits wait for each other. Whatever is
+changed over several grants is one UPDATE over one hold's id: its parameters never grow with what an order touched.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db.models import Case, F, OuterRef, Q, Subquery, Value, When
+from django.db.models.functions import Least
+
+from billing.models import Entry, Grant, Hold, HoldPart, Wallet
+from billing.states import HoldStatus
+from waistheart import clock, guards
+
+KIND = Entry.Kind
+
+
+class NotEnoughCredits(Exception):
+    """The owner has fewer spendable credits than the hold asks for; nothing was changed."""
+
+
+class RestoreIncomplete(Exception):
+    """A release found fewer rows or credits than the hold says were set aside. The block must be undone, never called returned."""
+
+
+@dataclass(frozen=True)
+class Bought:
+    """What a received payment bought: the grant, and the holds it was born with (one per job, in order)."""
+
+    grant: Grant
+    holds: list[Hold]
+
+
+def write_wallet(*, owner_id: int) -> None:
+    """Write the anchor of the owner's credits; LostRace when the owner has none (it is made before any payment is asked)."""
+    guards.must("wallet", Wallet.objects.filter(pk=owner_id).update(moves=F("moves") + 1))
+
+
+def grant_bought(*, owner_id: int, payment_id: int, credits: int, holds: Sequence[int]) -> Bought:
+    """Make the grant a payment bought, with `holds` (credits per job) of it already set aside.
+
+    Five statements whatever the number of jobs. A second grant for one payment is refused by the database.
+    """
+    held = sum(holds)
+    write_wallet(owner_id=owner_id)
+    grant = Grant.objects.create(
+        owner_id=owner_id,
+        payment_id=payment_id,
+        reason="bought",
+        credits=credits,
+        available=credits - held,
+        held=held,
+        expires_at=clock.after(settings.GRANT_SECONDS),
+    )
+    rows = Hold.objects.bulk_create([Hold(owner_id=owner_id, credits=n, parts=1) for n in holds])
+    HoldPart.objects.bulk_create([HoldPart(hold=row, grant=grant, credits=row.credits) for row in rows])
+    granted = Entry(
+        kind=KIND.GRANTED, occasion=f"payment:{payment_id}", grant=grant, credits=credits, available=credits
+    )
+    Entry.objects.bulk_create(
+        [granted, *(_held_entry(hold=row, grant_id=grant.pk, credits=row.credits) for row in rows)]
+    )
+    return Bought(grant, rows)
+
+
+def grant_from_staff(*, owner_id: int, credits: int, reason: str, made_by: str, occasion: str) -> Grant:
+    """Give credits with a reason, as a ledger row under `occasion`; the same occasion twice is refused by the database."""
+    write_wallet(owner_id=owner_id)
+    grant = Grant.objects.create(
+        owner_id=owner_id,
+        reason=reason,
+        made_by=made_by,
+        credits=credits,
+        available=credits,
+        expires_at=clock.after(settings.GRANT_SECONDS),
+    )
+    Entry.objects.create(
+        kind=KIND.GRANTED, occasion=occasion, grant=grant, credits=credits, available=credits, note=reason[:200]
+    )
+    return grant
+
+
+def hold(*, owner_id: int, credits: int) -> Hold:
+    """Set credits aside for one job, from the grants that expire soonest. NotEnoughCredits when they do not reach."""
+    write_wallet(owner_id=owner_id)
+    parts = _plan(owner_id=owner_id, credits=credits)
+    row = Hold.objects.create(owner_id=owner_id, credits=credits, parts=len(parts))
+    HoldPart.objects.bulk_create([HoldPart(hold=row, grant_id=grant_id, credits=n) for grant_id, n in parts])
+    part = _part_of(row.pk)
+    moved = Grant.objects.filter(hold_parts__hold_id=row.pk, available__gte=part, expires_at__gt=clock.now()).update(
+        available=F("available") - part, held=F("held") + part
+    )
+    if moved != len(parts):
+        raise guards.LostRace("grant.hold")
+    Entry.objects.bulk_create([_held_entry(hold=row, grant_id=grant_id, credits=n) for grant_id, n in parts])
+    return row
+
+
+def settle(*, hold_id: int, owner_id: int) -> int:
+    """End a hold because its video is delivered; answers how many credits the ledger is short of (0: all is well).
+
+    A shortfall withholds nothing: the customer has the video, and the audit shows the difference. What the processor took back
+    while it was held (`owed`) shrinks to what is still held; the rest is a loss, written as the entry's `owed`.
+    """
+    row = _end(hold_id=hold_id, owner_id=owner_id, status=HoldStatus.SETTLED)
+    parts = _parts(hold_id)
+    part = _part_of(hold_id)
+    Grant.objects.filter(hold_parts__hold_id=hold_id).update(
+        held=F("held") - part, owed=Least(F("owed"), F("held") - part)
+    )
+    Entry.objects.bulk_create(
+        [
+            Entry(kind=KIND.SETTLED, occasion=f"hold:{hold_id}", grant_id=p.grant_id, credits=p.credits, held=-p.credits,
+                  owed=min(0, p.grant.held - p.credits - p.grant.owed))
+            for p in parts
+        ]
+    )  # fmt: skip
+    return row.credits - sum(p.credits for p in parts)
+
+
+def release(*, hold_id: int, owner_id: int, note: str) -> int:
+    """Put every held credit back into the grant it came from, and answer how many; RestoreIncomplete when one is missing.
+
+    A part lowers what its grant owes first, then goes to `frozen` while the grant is disputed, else to `available`. In a grant that
+    has expired meanwhile the rest expires first, and what comes back lives another RETURNED_GRANT_SECONDS.
+    """
+    row = _end(hold_id=hold_id, owner_id=owner_id, status=HoldStatus.RELEASED)
+    parts = _parts(hold_id)
+    if len(parts) != row.parts or sum(p.credits for p in parts) != row.credits:
+        raise RestoreIncomplete(
+            f"hold {hold_id}: {len(parts)} of {row.parts} parts, {sum(p.credits for p in parts)} of {row.credits}"
+        )
+    _expire_before_return(hold_id=hold_id)
+    part = _part_of(hold_id)
+    rest = part - Least(F("owed"), part)
+    put_back = Grant.objects.filter(hold_parts__hold_id=hold_id, held__gte=part).update(
+        held=F("held") - part,
+        owed=F("owed") - Least(F("owed"), part),
+        available=Case(When(disputed=False, then=F("available") + rest), default=F("available")),
+        frozen=Case(When(disputed=True, then=F("frozen") + rest), default=F("frozen")),
+    )
+    if put_back != row.parts:
+        raise RestoreIncomplete(f"hold {hold_id}: {put_back} of {row.parts} grants took their credits back")
+    Entry.objects.bulk_create([_released_entry(hold_id=hold_id, part=p, note=note) for p in parts])
+    return row.credits
+
+
+def expire_grant(*, grant_id: int, owner_id: int) -> int:
+    """Expire what is available in a grant whose time is over, and answer how many credits lapsed (LostRace: nothing to expire)."""
+    write_wallet(owner_id=owner_id)
+    due = Grant.objects.filter(pk=grant_id, available__gt=0, expires_at__lte=clock.now())
+    seen = due.first()
+    if seen is None:
+        raise guards.LostRace("grant.expire")
+    guards.must("grant.expire", due.filter(available=seen.available).update(available=0))
+    Entry.objects.create(
+        kind=KIND.EXPIRED, occasion=_expiry(seen), grant=seen, credits=seen.available, available=-seen.available
+    )
+    return seen.available
+
+
+def owes(*, hold_id: int) -> bool:
+    """Whether any grant behind a hold owes credits to the processor or is disputed: then no submission may be begun."""
+    return HoldPart.objects.filter(Q(grant__owed__gt=0) | Q(grant__disputed=True), hold_id=hold_id).exists()
+
+
+# --- the pieces ------------------------------------------------------------------------------------------------------
+
+
+def _plan(*, owner_id: int, credits: int) -> list[tuple[int, int]]:
+    """Which grants give how many credits, soonest expiry first. Read under the wallet, so nobody spends them meanwhile."""
+    plan: list[tuple[int, int]] = []
+    spendable = Grant.objects.filter(
+        owner_id=owner_id, available__gt=0, owed=0, disputed=False, expires_at__gt=clock.now()
+    )
+    for grant_id, available in spendable.order_by("expires_at", "id").values_list("id", "available"):
+        take = min(available, credits)
+        plan.append((grant_id, take))
+        credits -= take
+        if credits == 0:
+            return plan
+    raise NotEnoughCredits
+
+
+def _end(*, hold_id: int, owner_id: int, status: str) -> Hold:
+    """Write the wallet, then end the hold: the second end of a hold is a lost race."""
+    write_wallet(owner_id=owner_id)
+    rows = Hold.objects.filter(pk=hold_id, status=HoldStatus.HELD)
+    guards.must(f"hold.{status}", rows.update(status=status, state_since=clock.now()))
+    return Hold.objects.get(pk=hold_id)
+
+
+def _parts(hold_id: int) -> list[HoldPart]:
+    """The parts whose grant still exists, with the grant as it is now."""
+    return list(HoldPart.objects.filter(hold_id=hold_id).select_related("grant").order_by("grant_id"))
+
+
+def _part_of(hold_id: int) -> Subquery:
+    """Inside an UPDATE over grants: the credits this hold has in the grant at hand."""
+    return Subquery(HoldPart.objects.filter(hold_id=hold_id, grant_id=OuterRef("pk")).values("credits"))
+
+
+def _expire_before_return(*, hold_id: int) -> None:
+    """Expire what is still available in this hold's expired grants, and give them their new time."""
+    expired = Grant.objects.filter(hold_parts__hold_id=hold_id, expires_at__lte=clock.now())
+    seen = list(expired)
+    if not seen:
+        return
+    lapsed = [g for g in seen if g.available]
+    Entry.objects.bulk_create(
+        [
+            Entry(kind=KIND.EXPIRED, occasion=_expiry(g), grant=g, credits=g.available, available=-g.available)
+            for g in lapsed
+        ]
+    )
+    expired.update(available=Value(0), expires_at=clock.after(settings.RETURNED_GRANT_SECONDS))
+
+
+def _held_entry(*, hold: Hold, grant_id: int, credits: int) -> Entry:
+    return Entry(
+        kind=KIND.HELD, occasion=f"hold:{hold.pk}", grant_id=grant_id, credits=credits, available=-credits, held=credits
+    )
+
+
+def _released_entry(*, hold_id: int, part: HoldPart, note: str) -> Entry:
+    filled = min(part.grant.owed, part.credits)
+    rest = part.credits - filled
+    return Entry(
+        kind=KIND.RELEASED,
+        occasion=f"hold:{hold_id}",
+        grant_id=part.grant_id,
+        credits=part.credits,
+        held=-part.credits,
+        owed=-filled,
+        available=0 if part.grant.disputed else rest,
+        frozen=rest if part.grant.disputed else 0,
+        note=note[:200],
+    )
+
+
+def _expiry(grant: Grant) -> str:
+    """A grant may expire again after credits came back to it: the occasion names the instant."""
+    return f"expiry:{int(grant.expires_at.timestamp())}"

@@ -1,0 +1,142 @@
+"""How our accounts at the providers are doing. An empty account is ours to fill: jobs wait, and one probe at a time asks again.
+
+A row without a model stands for the whole key; a row with one, for that model there. Outages open with the first evidence and one
+alarm, and close only when a POST begun after they opened is accepted, or under a new key (which is a new row).
+"""
+
+import logging
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+
+from generation.models import ProviderAccount, Submission
+from generation.providers.base import Provider
+from waistheart import clock, guards
+
+log = logging.getLogger(__name__)
+STATE = ProviderAccount.State
+TOO_FAST_SECONDS = 30
+UNAVAILABLE_PROBE_SECONDS = 60
+FAILURES = 3
+
+
+def account_of(provider: Provider, *, model: str = "") -> ProviderAccount:
+    """The row for this provider and key (and model), made at the first call."""
+    which = {"provider": provider.name, "key_print": provider.key_print(), "model": model}
+    found = ProviderAccount.objects.filter(**which).first()
+    if found:
+        return found
+    try:
+        with transaction.atomic():
+            return ProviderAccount.objects.create(**which, in_flight_limit=settings.PROVIDER_MAX_IN_FLIGHT)
+    except IntegrityError:
+        return ProviderAccount.objects.get(**which)
+
+
+def blocked_models(account: ProviderAccount) -> dict[str, ProviderAccount]:
+    """The models of this key that are in an outage of their own."""
+    rows = ProviderAccount.objects.filter(provider=account.provider, key_print=account.key_print)
+    return {row.model: row for row in rows.exclude(model="").exclude(state=STATE.OK)}
+
+
+def may_post(row: ProviderAccount) -> bool:
+    """Whether a POST may be begun on this row now: it is ok and not told to slow down."""
+    return ProviderAccount.objects.filter(_slow_enough(), pk=row.pk, state=STATE.OK).exists()
+
+
+def take_probe(row: ProviderAccount) -> bool:
+    """Take the one probe slot of an outage by compare-and-swap; False when it is not due, or somebody else took it."""
+    return _take_probe(row).won
+
+
+@guards.block("generation.probe")
+def _take_probe(row: ProviderAccount) -> None:
+    rows = ProviderAccount.objects.filter(pk=row.pk, state=row.state, next_probe_at__lte=clock.now())
+    guards.must("account.probe", rows.exclude(state=STATE.OK).update(next_probe_at=clock.after(_interval(row.state))))
+
+
+def open_outage(row: ProviderAccount, *, state: str, detail: str) -> bool:
+    """Write down that the account (or model) cannot take work. One alarm per outage: a second report of the same state changes nothing."""
+    rows = ProviderAccount.objects.filter(pk=row.pk).exclude(state=state)
+    opened = rows.update(
+        state=state,
+        detail=detail[:300],
+        since=clock.now(),
+        read_ok_at=None,
+        next_probe_at=clock.after(_interval(state)),
+        writes=F("writes") + 1,
+    )
+    if opened:
+        log.error("ALARM provider account %s %s is %s: %s", row.provider, row.model or "(whole)", state, detail)
+        guards.count(f"alarm.{state}")
+    return bool(opened)
+
+
+def accepted(submission: Submission) -> None:
+    """A POST was accepted: close every outage of its account and model that had opened before it was begun."""
+    rows = ProviderAccount.objects.filter(
+        Q(model="") | Q(model=submission.model),
+        provider=submission.account.provider,
+        key_print=submission.account.key_print,
+    )
+    closed = rows.exclude(state=STATE.OK).filter(since__lt=submission.sent_at)
+    if closed.update(
+        state=STATE.OK,
+        since=clock.now(),
+        detail="",
+        next_probe_at=None,
+        failures=0,
+        not_before=None,
+        writes=F("writes") + 1,
+    ):
+        log.warning("provider account %s takes work again", submission.account.provider)
+    else:
+        rows.filter(failures__gt=0, state=STATE.OK).update(failures=0)
+
+
+def slow_down(row: ProviderAccount, *, seconds: float | None) -> None:
+    """The provider said too fast: begin no POST before then."""
+    ProviderAccount.objects.filter(pk=row.pk).update(
+        not_before=clock.after(max(1.0, seconds if seconds is not None else TOO_FAST_SECONDS)), writes=F("writes") + 1
+    )
+
+
+def failure(row: ProviderAccount, *, detail: str) -> None:
+    """Count one failed read or server error; at min(3, limit) in a row the account is unavailable."""
+    rows = ProviderAccount.objects.filter(pk=row.pk)
+    rows.update(failures=F("failures") + 1)
+    now = rows.get()
+    if now.state == STATE.OK and now.failures >= min(FAILURES, now.in_flight_limit):
+        open_outage(now, state=STATE.UNAVAILABLE, detail=detail)
+
+
+def read_ok(row: ProviderAccount) -> None:
+    """A read succeeded: failures start anew; an unavailable account may now be tried with one POST at a time."""
+    ProviderAccount.objects.filter(pk=row.pk, failures__gt=0, state=STATE.OK).update(failures=0)
+    ProviderAccount.objects.filter(pk=row.pk, state=STATE.UNAVAILABLE).update(read_ok_at=clock.now())
+
+
+def taking_slots(account_id: int) -> int:
+    """How many submissions take one of the account's slots: live ones, but neither overdue nor looked for in vain for too long."""
+    return (
+        Submission.objects.filter(account_id=account_id)
+        .filter(
+            Q(status__in=["sending", "accepted"], sent_at__gt=clock.ago(settings.PROCESSING_DEADLINE_SECONDS))
+            | Q(status="unknown", sent_at__gt=clock.ago(settings.LONGEST_RUN_SECONDS))
+        )
+        .count()
+    )
+
+
+def free_slots(account: ProviderAccount) -> int:
+    """A snapshot of the slots left; the block that inserts a submission counts again, exactly."""
+    return account.in_flight_limit - taking_slots(account.pk)
+
+
+def _slow_enough() -> Q:
+    return Q(not_before__isnull=True) | Q(not_before__lte=clock.now())
+
+
+def _interval(state: str) -> int:
+    return UNAVAILABLE_PROBE_SECONDS if state == STATE.UNAVAILABLE else settings.OUT_OF_CREDITS_RETRY_SECONDS

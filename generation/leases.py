@@ -1,0 +1,80 @@
+"""Leases: who may spend money or move many bytes for a job now. A random id and an end on the database's clock."""
+
+import time
+import uuid
+from dataclasses import dataclass, field
+
+from django.conf import settings
+from django.db.models import Q
+
+from generation.models import Job
+from generation.moves import Seen
+from waistheart import clock, guards
+
+SUBMIT_WITHIN_SECONDS = 30
+
+
+class LeaseLost(Exception):
+    """A renewal matched nothing: somebody else may hold the job now, so the transfer stops."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Mine until the database's clock says otherwise. `taken` is the worker's monotonic clock, for the age before a submit."""
+
+    seen: Seen
+    id: uuid.UUID
+    taken: float = field(default_factory=time.monotonic)
+
+    def fresh_for_submit(self) -> bool:
+        """Whether the first byte of a submit may still be sent under this lease."""
+        return time.monotonic() - self.taken < SUBMIT_WITHIN_SECONDS
+
+
+def take(seen: Seen) -> Lease | None:
+    """Take the job's lease by compare-and-swap; None when the job moved on or a live lease exists."""
+    lease = Lease(seen, uuid.uuid4())
+    won = _take(lease).won
+    return lease if won else None
+
+
+@guards.block("generation.lease")
+def _take(lease: Lease) -> None:
+    free = Q(lease_id__isnull=True) | Q(lease_until__lte=clock.now())
+    rows = Job.objects.filter(free, pk=lease.seen.job_id, status=lease.seen.status, version=lease.seen.version)
+    guards.must("lease.take", rows.update(lease_id=lease.id, lease_until=clock.after(settings.LEASE_SECONDS)))
+
+
+def renew(lease: Lease) -> None:
+    """Give the lease its full time again, while it is still mine and alive; LeaseLost otherwise."""
+    if not _renew(lease).won:
+        raise LeaseLost(f"job {lease.seen.job_id}")
+
+
+@guards.block("generation.renew")
+def _renew(lease: Lease) -> None:
+    rows = Job.objects.filter(
+        pk=lease.seen.job_id, status=lease.seen.status, lease_id=lease.id, lease_until__gt=clock.now()
+    )
+    guards.must("lease.renew", rows.update(lease_until=clock.after(settings.LEASE_SECONDS)))
+
+
+def drop(lease: Lease) -> None:
+    """Give the lease back after an act that ended without a move; harmless when it is no longer mine."""
+    Job.objects.filter(pk=lease.seen.job_id, lease_id=lease.id).update(lease_id=None, lease_until=None)
+
+
+class Renewer:
+    """Renews a lease while bytes move: call it with the running total; it writes at most every third of the lease."""
+
+    def __init__(self, lease: Lease) -> None:
+        self.lease = lease
+        self.renewed = time.monotonic()
+        self.bytes = 0
+
+    def __call__(self, total: int) -> None:
+        moved = total > self.bytes
+        if moved and time.monotonic() - self.renewed > settings.LEASE_SECONDS / 3:
+            renew(self.lease)
+            self.renewed = time.monotonic()
+            self.bytes = total

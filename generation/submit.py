@@ -1,0 +1,175 @@
+"""The paid POST: who may begin one, the row that says so before the first byte, and what its answer teaches."""
+
+import hashlib
+import logging
+from dataclasses import dataclass
+
+from generation import accounts, crop, leases, own_address, schedule, submissions
+from generation.models import Job, ProviderAccount, Submission, new_token
+from generation.moves import Seen
+from generation.providers import get_provider
+from generation.providers.base import (
+    Misconfigured,
+    NotSent,
+    OutOfCredits,
+    Provider,
+    ProviderError,
+    RateLimited,
+    Rejected,
+    Unavailable,
+    UnknownOutcome,
+)
+from waistheart import storage
+from waistheart.installation import ident
+
+log = logging.getLogger(__name__)
+STATE = accounts.STATE
+REFUSAL = Submission.Refusal
+IMAGE_TRIES = 3
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What became of starting: a word, and where the job may move now, the lease and the submission to name in its guard."""
+
+    said: str
+    lease: leases.Lease | None = None
+    submission: Submission | None = None
+
+
+def start(job: Job) -> Sent:
+    """Begin a submission if it is this job's turn and the account can take it. A second caller finds the lease taken."""
+    provider = get_provider(job.provider)
+    account = accounts.account_of(provider)
+    refusal = admit(job, account, provider)
+    if refusal:
+        return Sent(refusal)
+    lease = leases.take(Seen.of(job))
+    if lease is None:
+        return Sent("leased")
+    try:
+        submission = begin(job, lease, account)
+    except storage.StorageError:
+        leases.drop(lease)
+        raise
+    if submission is None:
+        leases.drop(lease)
+        return Sent("not begun")
+    return post(job, lease, submission, provider)
+
+
+def admit(job: Job, account: ProviderAccount, provider: Provider) -> str:
+    """Why no POST may be begun for this job now, in a word; empty when it may. An outage lets one probe through at a time."""
+    model = accounts.blocked_models(account).get(job.model)
+    if model is not None:
+        if accounts.free_slots(account) <= 0 or not accounts.take_probe(model):
+            return "model is out"
+    elif job.pk not in schedule.next_ids(account, most=account.in_flight_limit):
+        return "not its turn"
+    if account.state == STATE.OK:
+        return "" if accounts.may_post(account) else "told to slow down"
+    if not accounts.take_probe(account):
+        return account.state
+    if account.state == STATE.UNAVAILABLE:
+        return probe(job, account, provider)
+    return ""
+
+
+def probe(job: Job, account: ProviderAccount, provider: Provider) -> str:
+    """An unavailable account is read first; one POST follows only when the read, and our own image address, answered."""
+    if not own_address.reachable():
+        return "our own image address is not reachable"
+    try:
+        provider.probe(model=job.model)
+    except ProviderError as error:
+        log.info("%s is still unavailable: %s", account, error)
+        return account.state
+    accounts.read_ok(account)
+    return ""
+
+
+def begin(job: Job, lease: leases.Lease, account: ProviderAccount) -> Submission | None:
+    """Make the image this submission alone shows, then commit "I am sending". None, and the image gone, when a guard lost."""
+    image_key = storage.fresh_key(installation=ident(), kind="images", suffix=".jpg")
+    storage.save_bytes(key=image_key, data=portrait(job), content_type="image/jpeg")
+    outcome = submissions.begin(
+        job=job, lease=lease, account=account, image_key=image_key, image_token=new_token(), state_seen=account.state
+    )
+    if outcome.won:
+        return outcome.value
+    if not Submission.objects.filter(image_key=image_key).exists():
+        storage.delete(key=image_key)
+    return None
+
+
+def portrait(job: Job) -> bytes:
+    """The crop of exactly the photo that was approved at Pay: its hash must be the one frozen then."""
+    photo = storage.read(key=job.photo_key)
+    if hashlib.sha256(photo).hexdigest() != job.photo_sha256:
+        raise storage.StorageError(f"job {job.pk}: the photo's bytes are not the ones that were approved")
+    return crop.crop_jpeg(photo, job.crop)
+
+
+def post(job: Job, lease: leases.Lease, submission: Submission, provider: Provider) -> Sent:
+    """Send once, and write what was learned in a block of its own before anything else is decided."""
+    try:
+        handle = provider.submit(submissions.ask_of(submission, job), may_send=lease.fresh_for_submit)
+    except ProviderError as error:
+        learn(submission, error)
+        if isinstance(error, Rejected):
+            return Sent("refused", lease, submissions.last(job))
+        leases.drop(lease)
+        return Sent(type(error).__name__)
+    if submissions.record_accepted(submission, handle):
+        return Sent("accepted", lease, submission)
+    leases.drop(lease)
+    return Sent("accepted, but more is known already")
+
+
+def learn(submission: Submission, error: ProviderError) -> None:
+    """Write the refusal or the lost answer on the submission, then what it says about the account."""
+    account, detail = submission.account, error.detail
+    if isinstance(error, UnknownOutcome):
+        submissions.record_unknown(submission, detail=detail)
+        if error.server_error:
+            accounts.failure(account, detail=detail)
+        return
+    refusal, kind = refusal_of(submission, error)
+    submissions.record_refused(submission, refusal=refusal, detail=detail, kind=kind)
+    if isinstance(error, OutOfCredits):
+        accounts.open_outage(account, state=STATE.OUT_OF_CREDITS, detail=detail)
+    elif isinstance(error, RateLimited):
+        accounts.slow_down(account, seconds=error.retry_after)
+    elif isinstance(error, Misconfigured):
+        row = accounts.account_of(get_provider(submission.provider), model=submission.model) if error.model_only else account
+        accounts.open_outage(row, state=STATE.MISCONFIGURED, detail=detail)
+    elif isinstance(error, NotSent) and "lease" not in detail:
+        accounts.failure(account, detail=detail)
+    elif isinstance(error, Unavailable):
+        own_address.check(account)
+
+
+def refusal_of(submission: Submission, error: ProviderError) -> tuple[str, str]:
+    """Our word for a refusal. Three times unable to load an image that we can fetch makes it the photo's fault after all."""
+    if isinstance(error, Rejected):
+        return REFUSAL.INPUT, error.kind
+    if isinstance(error, RateLimited):
+        return REFUSAL.TOO_FAST, ""
+    if isinstance(error, NotSent):
+        return REFUSAL.NOT_SENT, ""
+    if isinstance(error, Unavailable) and error.image:
+        tries = Submission.objects.filter(job_id=submission.job_id, refusal=REFUSAL.UNREACHABLE).count() + 1
+        if tries >= IMAGE_TRIES and own_address.reachable():
+            return REFUSAL.INPUT, "image"
+        return REFUSAL.UNREACHABLE, "image"
+    return REFUSAL.ACCOUNT, ""
+
+
+def why_waiting(job: Job) -> str:
+    """The reason a job queued for too long goes to the staff's list with: the account's state where that is why."""
+    account = accounts.account_of(get_provider(job.provider))
+    model = accounts.blocked_models(account).get(job.model)
+    for row in (account, model):
+        if row is not None and row.state != STATE.OK:
+            return row.state
+    return "deadline"
