@@ -40,6 +40,15 @@ def test_every_way_to_write_a_status_is_seen(source: str):
     assert list(writes_in(ast.parse(source)))
 
 
+def test_the_sandbox_imports_nothing_of_the_shop():
+    """It stands for strangers: what it knows of us it must have heard over HTTP."""
+    sandbox = [path for path in shop_files() if path.is_relative_to(ROOT / "waistheart" / "sandbox")]
+    inner = re.compile(
+        r"^(?:from|import) (?!waistheart\.sandbox\b)(?:waistheart|orders|generation|billing)\b", re.MULTILINE
+    )
+    assert [str(path) for path in sandbox if inner.search(path.read_text())] == []
+
+
 def test_state_rows_are_never_saved_whole():
     """`save()` writes every column back as it was read, also the ones that somebody else has moved on meanwhile."""
     assert [place for path in shop_files() for place in saves(path)] == []

@@ -36,6 +36,6 @@ def answers(url: str) -> bool:
     """Tell whether `url` (http, this machine) answers with a 2xx within three seconds."""
     try:
         with urlopen(url, timeout=3) as answer:  # noqa: S310  (the addresses are our own)
-            return 200 <= answer.status < 300
+            return bool(200 <= answer.status < 300)
     except (URLError, HTTPException, OSError):
         return False

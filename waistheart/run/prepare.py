@@ -33,7 +33,7 @@ def collect_static() -> None:
 
 def static_fingerprint() -> str:
     """Name the set of static files as it is now: each path with its size and time of change."""
-    seen = hashlib.sha256(settings.STORAGES["staticfiles"]["BACKEND"].encode())
+    seen = hashlib.sha256(repr(settings.STORAGES["staticfiles"]).encode())
     for finder in finders.get_finders():
         for path, storage in finder.list([]):
             about = Path(storage.path(path)).stat()

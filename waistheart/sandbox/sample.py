@@ -148,7 +148,7 @@ def _as_jpeg(picture: Image.Image, quality: int = 90) -> bytes:
 
 
 def _still(video: bytes) -> bytes:
-    with av.open(io.BytesIO(video)) as container:
+    with av.open(io.BytesIO(video), mode="r") as container:
         for frame in container.decode(video=0):
             if frame.time is not None and frame.time >= POSTER_SECOND:
                 return _as_jpeg(frame.to_image(), quality=82)
