@@ -54,6 +54,6 @@ def _ours(error: stripe.StripeError) -> GatewayError:
     code = error.code or kind or ""
     if status in (401, 403):
         return GatewayMisconfigured(message, code=code)
-    if 400 <= status < 500 and status not in (409, 429) and not isinstance(error, stripe.RateLimitError):
+    if 400 <= status < 500 and status != 409 and not isinstance(error, stripe.RateLimitError):
         return GatewayRefused(message, code=code)
     return GatewayUnavailable(message, code=code)

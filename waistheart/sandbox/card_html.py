@@ -67,7 +67,7 @@ def not_found() -> str:
     return _page("Page not found", _end("?", "<p>There is no such payment page. Check the address.</p>", ""))
 
 
-EXPIRED = "<p>Nobody paid in time, and no money was taken.</p>"
+EXPIRED = "<p>It can no longer be paid, and no money was taken.</p>"
 PAID = "<p>{total} was paid. You can close this tab: your order goes on by itself.</p>"
 PENDING = "<p>{total} is on its way. You can close this tab.</p>"
 
@@ -99,7 +99,7 @@ def _link(address: str | None, text: str, *, kind: str = "main") -> str:
 
 
 def _end(sign: str, sentences: str, link: str) -> str:
-    sign = f'<div class="sign" aria-hidden="true">{sign}</div>'
+    sign = f'<div class="sign{" good" if sign == "✓" else ""}" aria-hidden="true">{sign}</div>'
     return f'<div class="card end">{sign}<h1>{{title}}</h1>{sentences}{link}</div>'
 
 
