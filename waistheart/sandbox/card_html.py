@@ -108,7 +108,7 @@ def _page(title: str, main: str) -> str:
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex"><meta name="color-scheme" content="light dark">
 <title>{escape(title)} – Sandbox payment</title><style>{STYLE}</style></head>
-<body><p class="band"><b>Sandbox</b> No money moves</p>
+<body><aside class="band"><b>Sandbox</b> No money moves</aside>
 <main>{main.replace("{title}", escape(title))}</main>
 <footer>This page stands in for the card processor’s. It takes no card number and keeps none.</footer>
 </body></html>"""
