@@ -212,7 +212,7 @@ EMAIL_TIMEOUT = 20
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="WaistHeart <videos@waistheart.example>")
 
 # --- Celery: the rows are the queue, messages carry an id and may all be lost ----------------------------------------
-BROKER_URL = env.str("BROKER_URL", default="filesystem://")
+BROKER_URL = env.str("BROKER_URL", default="filesystem://localhost")
 CELERY_BROKER_URL = BROKER_URL
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True

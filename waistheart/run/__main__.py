@@ -52,7 +52,10 @@ def environment() -> dict[str, str]:
     var_dir.mkdir(parents=True, exist_ok=True)
     environ = demo_environment(os.environ, web_port=port, sandbox_port=port + 1, var_dir=str(var_dir))
     environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", os.defpath)])
-    return environ | {"DJANGO_SETTINGS_MODULE": "waistheart.settings", "PYTHONUNBUFFERED": "1"}
+    environ |= {"DJANGO_SETTINGS_MODULE": "waistheart.settings", "PYTHONUNBUFFERED": "1"}
+    # In a container the demo may well run as root; a production worker started otherwise still hears about it.
+    environ.setdefault("PYTHONWARNINGS", "ignore:You're running the worker with superuser privileges")
+    return environ
 
 
 def port_number(word: str) -> int:
