@@ -1,5 +1,23 @@
-"""Fixtures of these tests: the sandbox as a process, and an ear for its events."""
+"""Fixtures of these tests: the sandbox as a process, ears for its events, and a raw client of the video queue."""
 
-from tests.sandbox_process import ear, sandbox, sandbox_process
+from collections.abc import Iterator
+
+import pytest
+
+from tests.sandbox.fal_client import Fal, Listener, listening
+from tests.sandbox_process import Sandbox, ear, sandbox, sandbox_process
 
 __all__ = ["ear", "sandbox", "sandbox_process"]
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    """Somebody who hears webhooks and serves photos."""
+    with listening() as listener:
+        yield listener
+
+
+@pytest.fixture
+def fal(sandbox: Sandbox, listener: Listener) -> Fal:
+    """A raw client whose photo is a good portrait."""
+    return Fal(sandbox, listener.photo("ok_portrait.jpg"))

@@ -3,17 +3,18 @@
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import requests
 
 from tests.sandbox_process import Sandbox
 
+Seen = TypeVar("Seen")
 PHOTOS = Path(__file__).resolve().parent.parent / "data" / "photos"
 MODEL = "fal-ai/heart-pose/image-to-video"
 KEY = {"Authorization": "Key sandbox-fal-key"}
@@ -44,7 +45,12 @@ class Fal:
 
     def completed(self, accepted: dict[str, Any]) -> dict[str, Any]:
         """Wait until the queue calls the request COMPLETED, and return that status."""
-        return wait_for(lambda: done if (done := self.get(accepted["status_url"])).status_code == 200 else None).json()
+
+        def look() -> dict[str, Any] | None:
+            answer = self.get(accepted["status_url"])
+            return dict(answer.json()) if answer.status_code == 200 else None
+
+        return wait_for(look)
 
     def result(self, **body: Any) -> requests.Response:
         """Submit, wait for the end, and read the result."""
@@ -61,7 +67,7 @@ class Fal:
         return dict(request)
 
 
-def wait_for(look: Any, *, seconds: float = 20) -> Any:
+def wait_for(look: Callable[[], Seen | None], *, seconds: float = 20) -> Seen:
     """Look again and again until there is something to see."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

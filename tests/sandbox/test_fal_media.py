@@ -8,7 +8,6 @@ import time
 import av
 import pytest
 import requests
-import urllib3
 from PIL import Image, ImageChops, ImageStat
 
 from tests.sandbox.fal_client import Fal, Listener
@@ -22,7 +21,7 @@ def download(fal: Fal, **body: object) -> bytes:
 
 
 def decoded(film: bytes) -> list[av.VideoFrame]:
-    with av.open(io.BytesIO(film)) as container:
+    with av.open(io.BytesIO(film), "r") as container:
         return list(container.decode(video=0))
 
 
@@ -34,12 +33,13 @@ def difference(one: av.VideoFrame, two: av.VideoFrame) -> float:
 
 def test_the_film_is_what_a_shop_can_sell(fal: Fal) -> None:
     film = download(fal)
-    with av.open(io.BytesIO(film)) as container:
-        [stream] = container.streams
+    with av.open(io.BytesIO(film), "r") as container:
+        [stream] = container.streams.video
+        assert len(container.streams) == 1
         context = stream.codec_context
         assert (context.name, context.profile, context.pix_fmt) == ("h264", "High", "yuv420p")
         assert (context.width, context.height) == (720, 1280)
-        assert 4 <= container.duration / 1_000_000 <= 8
+        assert 4 <= (container.duration or 0) / 1_000_000 <= 8
         assert stream.average_rate == 24
         assert container.metadata["comment"] == "Made with AI - DEMO"
         assert len(list(container.decode(video=0))) == stream.frames == 120
@@ -82,13 +82,13 @@ def test_odd_but_good_pictures_are_rendered(fal: Fal, listener: Listener, photo:
 
 def test_hevc_video_is_healthy_but_not_h264(fal: Fal, sandbox: Sandbox) -> None:
     sandbox.fault("hevc_video")
-    with av.open(io.BytesIO(download(fal, duration="4"))) as container:
+    with av.open(io.BytesIO(download(fal, duration="4")), "r") as container:
         assert container.streams.video[0].codec_context.name == "hevc"
 
 
 def test_wrong_aspect_lies_on_its_side(fal: Fal, sandbox: Sandbox) -> None:
     sandbox.fault("wrong_aspect")
-    with av.open(io.BytesIO(download(fal, duration="4"))) as container:
+    with av.open(io.BytesIO(download(fal, duration="4")), "r") as container:
         context = container.streams.video[0].codec_context
         assert (context.width, context.height) == (1280, 720)
 
@@ -106,7 +106,7 @@ def test_a_bad_file_has_a_good_header_and_frames_that_do_not_decode(fal: Fal, sa
     video = fal.result().json()["video"]
     film = requests.get(video["url"], headers=PLAIN, timeout=20).content
     assert len(film) == video["file_size"]
-    with av.open(io.BytesIO(film)) as container:
+    with av.open(io.BytesIO(film), "r") as container:
         assert container.streams.video[0].frames == 120
         with pytest.raises(av.error.FFmpegError):
             list(container.decode(video=0))
@@ -124,10 +124,10 @@ def test_slow_body_is_whole_and_slow(fal: Fal, sandbox: Sandbox) -> None:
 def test_truncated_body_ends_before_its_length(fal: Fal, sandbox: Sandbox) -> None:
     url = fal.video_url()
     sandbox.fault("truncated_body", share=0.25)
-    with requests.get(url, headers=PLAIN, timeout=20, stream=True) as answer:
-        with pytest.raises(urllib3.exceptions.IncompleteRead) as cut:
-            answer.raw.read()
-    assert cut.value.partial == int(answer.headers["Content-Length"]) // 4
+    with pytest.raises(requests.exceptions.ChunkedEncodingError, match="IncompleteRead") as cut:
+        requests.get(url, headers=PLAIN, timeout=20)
+    incomplete = cut.value.args[0].args[1]
+    assert incomplete.partial == (incomplete.partial + incomplete.expected) // 4 > 0
 
 
 def test_gzip_body_announces_the_compressed_length(fal: Fal, sandbox: Sandbox) -> None:
