@@ -17,7 +17,7 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 from PIL import Image
 
-from generation import mp4
+from generation import mp4, nal
 
 # 8 bits, 4:2:0. The second name is the same layout with full-range levels, which every player shows as well.
 PIXELS = {"yuv420p", "yuvj420p"}
@@ -73,10 +73,10 @@ def poster(source: Source) -> bytes:
     """A JPEG of at most 150 KB: the frame at one second (the last, if there is none), in the video's shape."""
     with _opened(source) as file, _container(file) as container:
         stream = _the_stream(container)
-        shown = None
+        shown, begin = None, None
         for frame in _frames(container, stream):
-            shown = frame
-            if frame.time is not None and frame.time >= POSTER_AT_SECONDS:
+            shown, begin = frame, frame.time if begin is None else begin
+            if frame.time is not None and begin is not None and frame.time - begin >= POSTER_AT_SECONDS:
                 break
         if shown is None:
             raise NotAVideo("frames", "none")
@@ -168,14 +168,17 @@ def _decode_all(container: InputContainer, stream: VideoStream, length: float) -
 
 def _frames(container: InputContainer, stream: VideoStream) -> Iterator[VideoFrame]:
     # Without these the decoder paints over what it cannot read and calls it a picture.
-    stream.codec_context.options = {"err_detect": "crccheck+bitstream+buffer+explode", "ec": "0"}
-    stream.codec_context.thread_type = "SLICE"
+    stream.codec_context.options = {"err_detect": "crccheck+bitstream+buffer+explode"}
+    # Threads that share a frame also swallow its errors.
+    stream.codec_context.thread_type = "NONE"
     try:
+        width = nal.length_bytes(stream.codec_context.extradata)
         for packet in container.demux(stream):
             if packet.is_corrupt:
                 raise NotAVideo("frames", "a packet is damaged")
+            nal.check(bytes(packet), width)
             yield from _decoded(packet)
-    except (av.FFmpegError, ValueError, EOFError) as error:
+    except (av.FFmpegError, nal.BadUnits, ValueError, EOFError) as error:
         raise NotAVideo("frames", str(error)) from error
 
 
