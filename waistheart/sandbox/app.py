@@ -1,10 +1,11 @@
 """Puts the halves together; the only file that knows all of them."""
 
-from waistheart.sandbox import card_routes, control, fal, fal_media, fal_work
-from waistheart.sandbox.server import Router, SandboxServer, serve_routes
+from waistheart.sandbox import card_routes, control, fal, fal_list, fal_media, fal_work
+from waistheart.sandbox.listen import SandboxServer, serve_routes
+from waistheart.sandbox.server import Router
 from waistheart.sandbox.world import World
 
-ROUTERS = (control.router, fal.router, fal_media.router, card_routes.router)
+ROUTERS = (control.router, fal.router, fal_list.router, fal_media.router, card_routes.router)
 
 
 def serve(world: World, host: str = "127.0.0.1", port: int = 0) -> SandboxServer:

@@ -6,14 +6,20 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import requests
 
 from waistheart.sandbox import webhooks
-from waistheart.sandbox.fal_faults import MODERATION
+from waistheart.sandbox.fal_outcomes import (
+    Verdict,
+    broken,
+    damaged,
+    failed_with_422,
+    image_trouble,
+    moderated,
+    style_of,
+)
 from waistheart.sandbox.render import Style, UnreadableImageError, render_video
 from waistheart.sandbox.say import say
 from waistheart.sandbox.world import FalRequest, World
@@ -39,16 +45,6 @@ def start(world: World) -> None:
     threading.Thread(target=_end_due, args=(world,), daemon=True, name="runner-clock").start()
 
 
-def video_of(request: FalRequest, *, base_url: str) -> dict[str, Any]:
-    """The result of a request that is done, with an address of its file that still works."""
-    name = f"{request.request_id}.mp4"
-    fresh = f"?fresh={len(request.expired)}" if request.expired else ""
-    video: dict[str, Any] = {"content_type": "video/mp4", "file_name": name, "file_size": request.file_size}
-    if "result_without_url" not in request.quirks:
-        video["url"] = f"{base_url}/fal/media/{name}{fresh}"
-    return {"video": video}
-
-
 def end_cancelled(world: World, request: FalRequest) -> None:
     """End a request that was asked to end."""
     error = {"detail": "Request was cancelled", "error": "Request was cancelled", "error_type": "client_cancelled"}
@@ -72,7 +68,7 @@ def force(world: World, request: FalRequest, *, outcome: str) -> None:
             request.ended_at, request.outcome, request.error, request.status_code = None, "", {}, 200
             world.to_render.put(request.request_id)
         else:
-            _decide(request, *(_moderated() if outcome == "refused" else _broken({})))
+            _decide(request, *(moderated() if outcome == "refused" else broken({})))
             _end(world, request)
         world.touch()
 
@@ -117,29 +113,26 @@ def _run(world: World, films: Films) -> None:
                 world.to_end.put((request.ready_at, request.request_id))
 
 
-Verdict = tuple[str, int, dict[str, Any]]
-
-
 def _work(world: World, request: FalRequest, films: Films) -> Verdict:
     quirks = request.quirks
     if "content_policy_result" in quirks:
-        return _moderated()
+        return moderated()
     if "completed_then_422" in quirks:
-        return _failed_with_422(quirks["completed_then_422"])
+        return failed_with_422(quirks["completed_then_422"])
     if "completed_with_error" in quirks:
-        return _broken(quirks["completed_with_error"])
+        return broken(quirks["completed_with_error"])
     try:
         if "image_unreachable" in quirks:
             raise OSError("the connection was refused")
         image = fetch_image(request.image_url)
-        film = films.film(image=image, prompt=str(request.input.get("prompt", "")), style=_style(request))
+        film = films.film(image=image, prompt=str(request.input.get("prompt", "")), style=style_of(request))
     except (OSError, requests.RequestException) as error:
-        return _image_trouble("file_download_error", f"Failed to download the file: {error}")
+        return image_trouble("file_download_error", f"Failed to download the file: {error}")
     except UnreadableImageError as error:
-        return _image_trouble("image_load_error", f"Failed to load the image: {error}")
+        return image_trouble("image_load_error", f"Failed to load the image: {error}")
     except Exception as error:  # noqa: BLE001 - anything else is ours, and says so instead of leaving the request open for ever
         say(f"rendering failed: {error!r}")
-        return _broken({"type": "internal_error"})
+        return broken({"type": "internal_error"})
     film = damaged(film, quirks)
     (world.media_dir / f"{request.request_id}.mp4").write_bytes(film)
     request.file_size = len(film)
@@ -164,52 +157,6 @@ def fetch_image(address: str) -> bytes:
     if len(body) > MAX_IMAGE_BYTES:
         raise OSError("the file is too large")
     return bytes(body)
-
-
-def damaged(film: bytes, quirks: dict[str, dict[str, Any]]) -> bytes:
-    """The file as a broken encoder would leave it, if that was ordered."""
-    if "half_video" in quirks:
-        return film[: len(film) // 2]
-    if "corrupt_frames" in quirks:
-        return film[: len(film) // 2] + bytes(len(film) - len(film) // 2)
-    return film
-
-
-def _style(request: FalRequest) -> Style:
-    style = Style(seconds=_seconds(request.input.get("duration")))
-    changes: dict[str, Callable[[Style], Style]] = {
-        "hevc_video": lambda style: replace(style, codec="libx265"),
-        "wrong_aspect": lambda style: replace(style, width=style.height, height=style.width),
-        "moov_last": lambda style: replace(style, faststart=False),
-    }
-    for name, change in changes.items():
-        style = change(style) if name in request.quirks else style
-    return style
-
-
-def _seconds(duration: Any) -> int:
-    try:
-        return min(8, max(4, int(duration)))
-    except (TypeError, ValueError):
-        return 5
-
-
-def _moderated() -> Verdict:
-    return "refused", 422, {"detail": [MODERATION]}
-
-
-def _failed_with_422(params: dict[str, Any]) -> Verdict:
-    kind = str(params.get("type", "no_media_generated"))
-    return "failed", 422, {"detail": [{"loc": ["body"], "msg": "The model gave no video.", "type": kind}]}
-
-
-def _broken(params: dict[str, Any]) -> Verdict:
-    kind = str(params.get("type", "runner_server_error"))
-    return "failed", 500, {"detail": "The runner failed.", "error": "The runner failed.", "error_type": kind}
-
-
-def _image_trouble(kind: str, message: str) -> Verdict:
-    return "image_error", 422, {"detail": [{"loc": ["body", "image_url"], "msg": message, "type": kind}]}
 
 
 def _decide(request: FalRequest, outcome: str, status_code: int, error: dict[str, Any]) -> None:

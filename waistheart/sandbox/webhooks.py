@@ -57,7 +57,8 @@ def signed_headers(world: World, *, request_id: str, raw: bytes, timestamp: int)
 
 def _deliver(world: World, request: FalRequest, body: dict[str, Any]) -> None:
     for pause in PAUSES:
-        if _post(world, request, body) or world.fal.get(request.request_id) is not request:
+        forgotten = world.fal.get(request.request_id) is not request
+        if forgotten or _post(world, request, body):
             return
         time.sleep(pause)
 

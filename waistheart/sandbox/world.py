@@ -104,7 +104,9 @@ class World:
         self.to_end: queue.PriorityQueue[tuple[float, str]] = queue.PriorityQueue()
         self._state_file = state_file
         self._changed = threading.Event()
-        self._temporary = None if state_file else tempfile.TemporaryDirectory(prefix="sandbox-")
+        self._temporary = (
+            None if state_file else tempfile.TemporaryDirectory(prefix="sandbox-", ignore_cleanup_errors=True)
+        )
         self.media_dir = Path(self._temporary.name) if self._temporary else Path()
         if state_file:
             self.media_dir = state_file.parent / f"{state_file.stem}-media"
@@ -167,6 +169,12 @@ class World:
         draft.touch(mode=0o600)
         draft.write_text(text)
         draft.replace(self._state_file)
+
+    def close(self) -> None:
+        """Write everything down and remove what was only for this run; nothing may be used afterwards."""
+        self.save()
+        if self._temporary is not None:
+            self._temporary.cleanup()
 
     def _load(self, path: Path) -> None:
         if not path.exists():

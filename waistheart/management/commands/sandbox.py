@@ -40,7 +40,7 @@ class Command(BaseCommand):
             sys.exit(f"sandbox: cannot listen on {options['host']}:{options['port']}: {error.strerror}")
         print(f"sandbox: {server.url}/control/", flush=True)
         stop.wait()
-        world.save()
+        world.close()
         sys.stdout.flush()
         sys.stderr.flush()
         # Threads of the renderer may be deep in native code; what matters is on disk, so nobody waits for them.
