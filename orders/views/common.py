@@ -1,0 +1,133 @@
+"""What the views share: caching rules, the two kinds of lookups, and the pages that say no."""
+
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+
+from billing.models import CreditPack
+from orders import drafts, flow, money
+from orders.models import Order, Pose
+from waistheart import live
+
+log = logging.getLogger(__name__)
+
+View = Callable[..., HttpResponseBase]
+
+
+class SeeOther(HttpResponseRedirect):
+    """303: whatever was posted, look there now."""
+
+    status_code = 303
+
+
+def public(seconds: int) -> Callable[[View], View]:
+    """Everybody gets the same answer, and caches may keep it that long. A page that is not there may not be kept."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            response = view(request, *args, **kwargs)
+            if response.status_code in (200, 206, 304):
+                response["Cache-Control"] = f"public, max-age={seconds}"
+            return response
+
+        return wrapped
+
+    return decorate
+
+
+def owner_only(view: View) -> View:
+    """Behind an unguessable address: no cache keeps it, no search engine lists it."""
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = view(request, *args, **kwargs)
+        response["X-Robots-Tag"] = "noindex, nofollow"
+        if not response.has_header("Cache-Control"):
+            response["Cache-Control"] = "no-store"
+        return response
+
+    return wrapped
+
+
+def placed_order(*, code: str, key: str) -> Order:
+    """The order at this address. Http404, the same for an unknown code and for a wrong key."""
+    try:
+        return Order.objects.select_related("payment").get(code=code, key=key)
+    except Order.DoesNotExist:
+        raise Http404 from None
+
+
+def draft(*, key: str) -> Order:
+    """The order whose draft has this key, whatever its status now. Http404 when there is none."""
+    try:
+        return drafts.find(key=key)
+    except Order.DoesNotExist:
+        raise Http404 from None
+
+
+def order_url(order: Order) -> str:
+    """The address that shows the order from payment to download."""
+    return reverse("order", kwargs={"code": order.code, "key": order.key})
+
+
+def draft_url(name: str, order: Order) -> str:
+    """The address of one of a draft's pages."""
+    return reverse(name, kwargs={"key": order.key})
+
+
+def moved_on(request: HttpRequest, order: Order) -> HttpResponse | None:
+    """What to answer instead of a draft's page when the order is paid, being paid or gone; None for a draft."""
+    if order.status == Order.Status.DRAFT:
+        return None
+    if order.status == Order.Status.EXPIRED:
+        return render(request, "pages/expired.html", {"pose": first_pose(order)}, status=410)
+    if request.method not in ("GET", "HEAD"):
+        return conflict(request, order)
+    return SeeOther(order_url(order) if order.status == Order.Status.PAID else draft_url("review", order))
+
+
+def conflict(request: HttpRequest, order: Order) -> HttpResponse:
+    """409: something was posted that this order no longer allows."""
+    order.refresh_from_db(fields=["status"])
+    if order.status == Order.Status.EXPIRED:
+        return render(request, "pages/expired.html", {"pose": first_pose(order)}, status=410)
+    context = {"order": order, "order_url": order_url(order), "paid": order.status == Order.Status.PAID}
+    return render(request, "pages/conflict.html", context, status=409)
+
+
+def first_pose(order: Order) -> Pose | None:
+    """The pose of the order's first item, or None."""
+    item = order.items.select_related("pose").first()
+    return item.pose if item else None
+
+
+def sold(pose: Pose) -> dict[str, Any]:
+    """A pose with its price, as number and in words; both empty while the shop has no price."""
+    try:
+        amount, currency = flow.price(pose)
+    except CreditPack.DoesNotExist:
+        return {"pose": pose, "amount": 0, "price": ""}
+    return {"pose": pose, "amount": amount, "price": money.words(amount=amount, currency=currency)}
+
+
+def closed() -> bool:
+    """Whether the shop must not sell now: live and sandbox are mixed, something needed is missing, or there is no price."""
+    found = live.problems()
+    for problem in found:
+        log.error("selling is closed: %s %s", problem.id, problem.message)
+    return bool(found) or not CreditPack.objects.filter(credits=1, currency=settings.CURRENCY, active=True).exists()
+
+
+def closed_page(request: HttpRequest, *, kept: bool = False) -> HttpResponse:
+    """503: buying is closed; order pages keep working."""
+    response = render(request, "pages/closed.html", {"kept": kept}, status=503)
+    response["Retry-After"] = "900"
+    return response

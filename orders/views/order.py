@@ -1,0 +1,90 @@
+"""The order's own page, from payment to download, and the fragment that keeps it fresh."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from orders import flow, visits, words
+from orders import progress as progress_of
+from orders.models import Order
+from orders.progress import Progress, State
+from orders.views import common
+from orders.views.common import SeeOther, owner_only
+
+CANCELLABLE = (State.QUEUED, State.HELD, State.STAFF)
+
+
+@require_safe
+@owner_only
+def order(request: HttpRequest, code: str, key: str) -> HttpResponse:
+    placed = common.placed_order(code=code, key=key)
+    if placed.status in (Order.Status.DRAFT, Order.Status.EXPIRED):
+        return common.moved_on(request, placed) or SeeOther(common.draft_url("review", placed))
+    context = _context(placed, seen=0)
+    context["first_visit"] = request.method == "GET" and visits.first(order=placed)
+    return render(request, "pages/order.html", context)
+
+
+@require_safe
+@owner_only
+def progress(request: HttpRequest, code: str, key: str) -> HttpResponse:
+    """The part of the page that changes. `seen` is the share shown before (the bar never falls), `state` what was said."""
+    placed = common.placed_order(code=code, key=key)
+    seen = request.GET.get("seen", "")
+    context = _context(placed, seen=int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 4 else 0)
+    context["changed"] = request.GET.get("state") != context["said"]
+    return render(request, "pages/order_progress.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@owner_only
+def cancel(request: HttpRequest, code: str, key: str) -> HttpResponse:
+    """Ask first, then cancel; only while it truly gives the credit back."""
+    placed = common.placed_order(code=code, key=key)
+    context = {"order": placed, "order_url": common.order_url(placed)}
+    if placed.status != Order.Status.PAID or not flow.can_cancel(placed):
+        return render(request, "pages/cannot_cancel.html", context, status=409 if request.method == "POST" else 200)
+    if request.method != "POST":
+        return render(request, "pages/cancel.html", context)
+    if not flow.cancel(order=placed, actor="customer"):
+        return render(request, "pages/cannot_cancel.html", context, status=409)
+    return SeeOther(common.order_url(placed))
+
+
+def _context(placed: Order, *, seen: int) -> dict[str, Any]:
+    now: Progress = progress_of.of(order=placed)
+    share = None if now.share is None else max(now.share, min(seen, 95))
+    return {
+        "order": placed,
+        "order_url": common.order_url(placed),
+        "absolute_url": settings.PUBLIC_URL + common.order_url(placed),
+        "progress": now,
+        "one": now.items[0] if len(now.items) == 1 else None,
+        "heading": words.heading(now),
+        "sentence": words.sentence(placed, now),
+        "left": words.left(now),
+        "place": words.queue_place(now),
+        "steps": _steps(placed, now),
+        "share": share,
+        "said": f"{now.state}{'-slow' if now.slow else ''}-{len(now.ready)}",
+        "deleted_by": next((progress_of.deleted_by(job=item.job) for item in now.ready if item.job), None),
+        "can_cancel": now.state in CANCELLABLE and flow.can_cancel(placed),
+        "bank_says_pending": progress_of.payment_pending(order=placed),
+    }
+
+
+def _steps(placed: Order, now: Progress) -> list[dict[str, Any]]:
+    """Always four; empty for an order whose steps are over without a video."""
+    if now.step == 0:
+        return []
+    steps = []
+    for number, name in enumerate(words.STEP_NAMES, start=1):
+        done = number < now.step or now.state == State.READY
+        steps.append({"name": name, "done": done, "current": number == now.step and not done, "at": None})
+    steps[0]["at"] = placed.paid_at
+    ends = [item.job.state_since for item in now.ready if item.job]
+    steps[3]["at"] = max(ends) if ends else None
+    return steps

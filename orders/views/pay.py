@@ -1,0 +1,139 @@
+"""Step 3: to the payment page, and back from it. Nothing in the address of the way back is believed."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from orders import flow, forms
+from orders.forms import Fault
+from orders.models import Order
+from orders.views import common, review
+from orders.views.common import SeeOther, owner_only
+
+DECLARATIONS = {
+    "may_use": ("The person in this photo is me, or an adult who agreed to this.", forms.NOT_DECLARED),
+    "start_now": (
+        "Start now. I understand I lose the 14-day right to withdraw once my video is delivered.",
+        forms.NOT_STARTED,
+    ),
+}
+TEXT_VERSION = "2026-12-01"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@owner_only
+def pay(request: HttpRequest, key: str) -> HttpResponse:
+    """Ask for the payment of exactly what the review page showed, and go to the payment page."""
+    order = common.draft(key=key)
+    if order.status == Order.Status.PAID:
+        return SeeOther(common.order_url(order))
+    if request.method != "POST":
+        return SeeOther(common.draft_url("review", order))
+    if order.status == Order.Status.EXPIRED:
+        return common.conflict(request, order)
+    if common.closed():
+        return common.closed_page(request, kept=True)
+    if order.status == Order.Status.AWAITING_PAYMENT:
+        return _ask(request, order, declarations=order.declarations, price=order.price)
+    if not _is_what_was_shown(request, order):
+        return review.page(request, order, notice="changed")
+    faults = [Fault(name, words) for name, (_, words) in DECLARATIONS.items() if not request.POST.get(name)]
+    if faults:
+        return review.page(request, order, faults=faults)
+    return _ask(request, order, declarations=_declared(request), price=_number(request, "price"))
+
+
+@require_POST
+@owner_only
+def reopen(request: HttpRequest, key: str) -> HttpResponse:
+    """Close the payment page, so that the order can be changed."""
+    return _reopened(common.draft(key=key), notice="")
+
+
+@require_safe
+@owner_only
+def cancelled(request: HttpRequest, key: str) -> HttpResponse:
+    """The customer came back from the payment page without paying."""
+    return _reopened(common.draft(key=key), notice="cancelled")
+
+
+@require_safe
+@owner_only
+def returned(request: HttpRequest) -> HttpResponse:
+    """The customer came back from the payment page; whether they paid, the processor is asked."""
+    session = request.GET.get("session", "")
+    order = flow.came_back(session_id=session) if 0 < len(session) <= 255 else None
+    if order is None:
+        return render(request, "pages/unmatched.html", {"now": timezone.now()}, status=404)
+    if order.status in (Order.Status.PAID, Order.Status.AWAITING_PAYMENT):
+        return SeeOther(common.order_url(order))
+    return SeeOther(common.draft_url("review", order) + "?notice=cancelled")
+
+
+def _ask(request: HttpRequest, order: Order, *, declarations: dict[str, Any], price: int) -> HttpResponse:
+    asked = flow.ask_payment(order=order, declarations=declarations, expected_price=price)
+    if not asked.problem:
+        return SeeOther(asked.url)
+    order = common.draft(key=order.key)
+    if asked.problem == "incomplete":
+        return SeeOther(common.draft_url("draft-photo", order))
+    if asked.problem == "price_changed":
+        return review.page(request, order, price_was=price)
+    if asked.problem == "pose_retired":
+        return SeeOther(common.draft_url("draft-pose", order) + "?notice=pose")
+    if asked.problem == "gateway_down":
+        return SeeOther(common.draft_url("review", order) + "?notice=down")
+    if order.status == Order.Status.PAID:
+        return SeeOther(common.order_url(order))
+    if order.status == Order.Status.DRAFT:
+        return review.page(request, order, notice="changed")
+    return common.conflict(request, order)
+
+
+def _reopened(order: Order, *, notice: str) -> HttpResponse:
+    review_url = common.draft_url("review", order)
+    if order.status == Order.Status.PAID:
+        return SeeOther(common.order_url(order))
+    if order.status != Order.Status.AWAITING_PAYMENT:
+        return SeeOther(f"{review_url}?notice={notice}" if notice else review_url)
+    outcome = flow.reopen(order=order)
+    if outcome in ("paid", "pending"):
+        return SeeOther(common.order_url(order))
+    if outcome == "gateway_down":
+        return SeeOther(f"{review_url}?notice=down")
+    return SeeOther(f"{review_url}?notice={notice}" if notice else review_url)
+
+
+def _is_what_was_shown(request: HttpRequest, order: Order) -> bool:
+    """Whether photo, frame, pose and address are still those the customer looked at."""
+    item = review.shown_item(order)
+    return (
+        _number(request, "photo") == (item.photo_id or 0)
+        and _number(request, "crop") == item.crop
+        and request.POST.get("pose") == item.pose.slug
+        and request.POST.get("email") == order.email
+    )
+
+
+def _declared(request: HttpRequest) -> dict[str, Any]:
+    """Each tick with its words, their version, the time and where it came from."""
+    fact = {"version": TEXT_VERSION, "at": timezone.now().isoformat(timespec="seconds"), "ip": _address(request)}
+    return {name: {"text": text, **fact} for name, (text, _) in DECLARATIONS.items()}
+
+
+def _address(request: HttpRequest) -> str:
+    """The customer's address. The proxy's own header counts only when the shop was told that it stands behind one."""
+    if settings.SECURE_PROXY_SSL_HEADER:
+        forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip()
+        if forwarded:
+            return forwarded[:45]
+    return str(request.META.get("REMOTE_ADDR", ""))
+
+
+def _number(request: HttpRequest, name: str) -> int:
+    value = request.POST.get(name, "")
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else -1

@@ -1,0 +1,170 @@
+"""What a customer reads in each state of an order (headings and sentences), and how moments are written."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from orders.models import Order
+from orders.progress import ItemProgress, Progress, State
+
+HEADINGS = {
+    State.UNPAID: "Review and pay",
+    State.PENDING: "We are waiting for your bank",
+    State.QUEUED: "Your video is in the queue",
+    State.MAKING: "We are making your video",
+    State.SAVING: "Almost ready",
+    State.READY: "Your video is ready",
+    State.HELD: "Your video is delayed",
+    State.STAFF: "A person is checking your order",
+    State.FAILED: "We could not make this video",
+    State.PHOTO: "We cannot use this photo",
+    State.CANCELLED: "Order cancelled",
+    State.DELETED: "This video has been deleted",
+}
+HEADINGS_MANY = {
+    State.QUEUED: "Your videos are in the queue",
+    State.MAKING: "We are making your videos",
+    State.HELD: "Your videos are delayed",
+    State.READY: "Your videos are ready",
+    State.FAILED: "We could not make these videos",
+    State.PHOTO: "We cannot use these photos",
+    State.DELETED: "These videos have been deleted",
+}
+LABELS = {
+    State.UNPAID: "Not paid yet",
+    State.PENDING: "Waiting for your bank",
+    State.QUEUED: "In the queue",
+    State.MAKING: "Being made",
+    State.SAVING: "Almost ready",
+    State.READY: "Ready",
+    State.HELD: "Delayed",
+    State.STAFF: "A person is checking it",
+    State.FAILED: "Could not be made",
+    State.PHOTO: "Photo not usable",
+    State.CANCELLED: "Cancelled",
+    State.DELETED: "Deleted",
+}
+REASONS = {
+    "moderation": "The rules against harmful pictures did not allow it",
+    "invalid_input": "The photo could not be read well enough to make a video from it",
+    "closed": "A person looked at it, and the video could not be made",
+    "gave_back": "It took far too long, so we stopped waiting for it",
+}
+NO_REASON = {
+    State.FAILED: "The video did not come out, and trying again did not help",
+    State.PHOTO: "The photo was not accepted for this kind of video",
+}
+SLOW = "This is taking longer than usual. We are still working on it and will e-mail you."
+STEP_NAMES = ("Payment received", "In the queue", "Making your video", "Ready")
+
+
+def heading(progress: Progress) -> str:
+    """The one heading of the order page."""
+    count, ready = len(progress.items), len(progress.ready)
+    if count == 1:
+        return HEADINGS[progress.state]
+    if progress.state == State.READY and ready < count:
+        return f"{ready} of your {count} videos {'is' if ready == 1 else 'are'} ready"
+    return HEADINGS_MANY.get(progress.state, HEADINGS[progress.state])
+
+
+def sentence(order: Order, progress: Progress) -> str:
+    """The sentence under it."""
+    if progress.slow:
+        return SLOW
+    if progress.state == State.MAKING and len(progress.items) > 1:
+        return f"{len(progress.ready)} of {len(progress.items)} are ready. You can close this page; we e-mail you."
+    return {
+        State.UNPAID: "No money has been taken yet.",
+        State.PENDING: "Some banks take a few minutes. You can close this page.",
+        State.QUEUED: f"Videos usually take 1 to 5 minutes. You can close this page; we will e-mail {order.email}.",
+        State.MAKING: f"You can close this page; we will e-mail {order.email}.",
+        State.SAVING: "We are checking and saving your video.",
+        State.HELD: _held(order),
+        State.STAFF: _staff(progress),
+    }.get(progress.state, "")
+
+
+def left(progress: Progress) -> str:
+    """The words beside the bar; empty when nothing honest can be said."""
+    if progress.minutes is None or progress.slow:
+        return ""
+    if progress.minutes == 0:
+        return "Any moment now"
+    return f"About {progress.minutes} minute{'' if progress.minutes == 1 else 's'} left"
+
+
+def queue_place(progress: Progress) -> str:
+    """How many are before this one; empty when it is next."""
+    if progress.place <= 0:
+        return ""
+    if progress.place >= 200:
+        return "The queue is long today: 200 videos or more are before yours."
+    return f"At most {progress.place} video{'' if progress.place == 1 else 's'} before yours."
+
+
+def reason(item: ItemProgress) -> str:
+    """Why there is no video, from a closed list and in plain words."""
+    return REASONS.get(item.reason) or NO_REASON.get(item.state, "")
+
+
+def money(item: ItemProgress) -> SafeString | str:
+    """What happened to the credit, and only what the ledger says; empty while the video is on its way."""
+    if item.state not in (State.FAILED, State.PHOTO, State.CANCELLED):
+        return ""
+    if item.returned is None:
+        return "A person is checking the payment for this video."
+    if item.returned.available <= 0:
+        return "The payment for this video is disputed or was taken back by the bank, so its credit cannot be used now."
+    if item.returned.available == 1:
+        return format_html("Your credit is back. It is kept for you until {}.", day(item.returned.expires_at))
+    return format_html(
+        "Your {} credits are back. They are kept for you until {}.",
+        item.returned.available, day(item.returned.expires_at),
+    )  # fmt: skip
+
+
+def moment(value: datetime) -> SafeString:
+    """A date and time in the shop's zone with its name; a script rewrites it in the visitor's own."""
+    local = timezone.localtime(value)
+    return format_html(
+        '<time datetime="{}" data-local="moment">{} {}</time>',
+        value.isoformat(timespec="seconds"), date_format(local, "j F Y, H:i"), local.tzname() or settings.TIME_ZONE,
+    )  # fmt: skip
+
+
+def day(value: datetime) -> SafeString:
+    """A date in the shop's zone."""
+    return format_html(
+        '<time datetime="{}">{}</time>', f"{value:%Y-%m-%d}", date_format(timezone.localtime(value), "j F Y")
+    )
+
+
+def span(seconds: float) -> str:
+    """A length of time in the largest unit that fits: "24 hours", "30 days"."""
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= 2 * size or (seconds >= size and unit == "minute"):
+            count = round(seconds / size)
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"{round(seconds)} seconds"
+
+
+def _held(order: Order) -> SafeString:
+    until = (order.paid_at or order.state_since) + timedelta(seconds=settings.QUEUE_DEADLINE_SECONDS)
+    return format_html(
+        "The delay is on our side. We try again automatically every {}. If it is not ready by {} a person takes over.",
+        span(settings.OUT_OF_CREDITS_RETRY_SECONDS), moment(until),
+    )  # fmt: skip
+
+
+def _staff(progress: Progress) -> SafeString | str:
+    """The promise counts from when the first video came to a person, and ends when the shop gives back by itself."""
+    since = [item.job.state_since for item in progress.items if item.state == State.STAFF and item.job]
+    if not since:
+        return ""
+    until = min(since) + timedelta(seconds=settings.REVIEW_GIVE_BACK_SECONDS)
+    return format_html("We will e-mail you by {} with the video or your credit back.", moment(until))
