@@ -84,6 +84,15 @@ def running_shop(var_dir: Path, **settings: str) -> Iterator[Shop]:
         shop.stop()
 
 
+def prepare(var_dir: Path) -> None:
+    """Do what every start of the shop does first, and stop there."""
+    base = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "TMPDIR"}}
+    base |= {"DJANGO_SETTINGS_MODULE": "waistheart.settings", "READ_DOT_ENV": "0"}
+    environ = demo_environment(base, web_port=8000, sandbox_port=8001, var_dir=str(var_dir))
+    done = subprocess.run([sys.executable, "-m", "waistheart.run.prepare"], cwd=ROOT, env=environ, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+
+
 def eventually(look: Callable[[], T], *, seconds: float, shop: Shop, pause: float = 0.2) -> T:
     """Call `look` until it returns something true; AssertionError with the shop's last lines after `seconds`."""
     deadline = time.monotonic() + seconds
