@@ -134,18 +134,27 @@ def release(*, hold_id: int, owner_id: int, note: str) -> int:
             f"hold {hold_id}: {len(parts)} of {row.parts} parts, {sum(p.credits for p in parts)} of {row.credits}"
         )
     _expire_before_return(hold_id=hold_id)
-    part = _part_of(hold_id)
-    rest = part - Least(F("owed"), part)
-    put_back = Grant.objects.filter(hold_parts__hold_id=hold_id, held__gte=part).update(
-        held=F("held") - part,
-        owed=F("owed") - Least(F("owed"), part),
-        available=Case(When(disputed=False, then=F("available") + rest), default=F("available")),
-        frozen=Case(When(disputed=True, then=F("frozen") + rest), default=F("frozen")),
-    )
+    put_back = _put_back(hold_id)
     if put_back != row.parts:
         raise RestoreIncomplete(f"hold {hold_id}: {put_back} of {row.parts} grants took their credits back")
     Entry.objects.bulk_create([_released_entry(hold_id=hold_id, part=p, note=note) for p in parts])
     return row.credits
+
+
+def release_what_is_left(*, hold_id: int, owner_id: int, note: str, made_by: str) -> int:
+    """Staff end an incomplete hold: what is left of it goes back, and a new grant replaces the rest; answers the replaced credits.
+
+    Inside the block that closes the job, so "returned" is true when it is said. The new grant's occasion is the hold: one per hold.
+    """
+    row = _end(hold_id=hold_id, owner_id=owner_id, status=HoldStatus.RELEASED)
+    _expire_before_return(hold_id=hold_id)
+    parts = _parts(hold_id)
+    _put_back(hold_id)
+    Entry.objects.bulk_create([_released_entry(hold_id=hold_id, part=p, note=note) for p in parts])
+    missing = row.credits - sum(p.credits for p in parts)
+    if missing:
+        grant_from_staff(owner_id=owner_id, credits=missing, reason=note, made_by=made_by, occasion=f"hold:{hold_id}")
+    return missing
 
 
 def expire_grant(*, grant_id: int, owner_id: int) -> int:
@@ -201,6 +210,18 @@ def _parts(hold_id: int) -> list[HoldPart]:
 def _part_of(hold_id: int) -> Subquery:
     """Inside an UPDATE over grants: the credits this hold has in the grant at hand."""
     return Subquery(HoldPart.objects.filter(hold_id=hold_id, grant_id=OuterRef("pk")).values("credits"))
+
+
+def _put_back(hold_id: int) -> int:
+    """One UPDATE over the grants of a hold; answers how many took their credits back."""
+    part = _part_of(hold_id)
+    rest = part - Least(F("owed"), part)
+    return Grant.objects.filter(hold_parts__hold_id=hold_id, held__gte=part).update(
+        held=F("held") - part,
+        owed=F("owed") - Least(F("owed"), part),
+        available=Case(When(disputed=False, then=F("available") + rest), default=F("available")),
+        frozen=Case(When(disputed=True, then=F("frozen") + rest), default=F("frozen")),
+    )
 
 
 def _expire_before_return(*, hold_id: int) -> None:

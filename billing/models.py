@@ -67,7 +67,7 @@ class Payment(models.Model):
     status = models.CharField(max_length=10, choices=PaymentStatus.choices, default=PaymentStatus.OPEN)
     state_since = models.DateTimeField(db_default=Now())
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    session_id = models.CharField(max_length=255, unique=True, null=True, blank=True)  # noqa: DJ001  (null is "not made yet", and unique)
+    session_id = models.CharField(max_length=255, unique=True, null=True, blank=True)
     session_url = models.TextField(blank=True, default="")
     payment_intent = models.CharField(max_length=255, blank=True, default="")
     charge = models.CharField(max_length=255, blank=True, default="")

@@ -90,6 +90,7 @@ class Job(models.Model):
     video_width = models.PositiveSmallIntegerField(null=True, blank=True)
     video_height = models.PositiveSmallIntegerField(null=True, blank=True)
     poster_key = models.CharField(max_length=200, blank=True, default="")
+    keep_until = models.DateTimeField(null=True, blank=True, help_text="when the video is deleted")
     deleted_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -115,6 +116,11 @@ class Job(models.Model):
                 name="job_due",
                 fields=["status", "next_step_at", "id"],
                 condition=~Q(status__in=["completed", "failed"]),
+            ),
+            models.Index(
+                name="job_to_delete",
+                fields=["keep_until"],
+                condition=Q(deleted_at__isnull=True, keep_until__isnull=False),
             ),
             models.Index(name="job_waiting", fields=["owner", "created_at", "id"], condition=Q(status="queued")),
         ]
@@ -178,6 +184,11 @@ class Submission(models.Model):
         indexes: ClassVar = [
             models.Index(
                 name="submission_live", fields=["account", "sent_at"], condition=Q(status__in=LIVE_SUBMISSION)
+            ),
+            models.Index(
+                name="submission_image_to_delete",
+                fields=["state_since"],
+                condition=Q(image_deleted_at__isnull=True) & ~Q(status__in=LIVE_SUBMISSION),
             ),
             models.Index(name="submission_due", fields=["next_look_at", "id"], condition=Q(status__in=LIVE_SUBMISSION)),
         ]

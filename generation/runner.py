@@ -151,7 +151,9 @@ def failed(job: Job, submission: Submission, snapshot: Snapshot, *, actor: str) 
 def look(submission: Submission) -> Snapshot:
     """One reading of the provider's state; a failed one counts for the account."""
     try:
-        snapshot = get_provider(submission.provider).fetch_status(submissions.handle_of(submission), model=submission.model)
+        snapshot = get_provider(submission.provider).fetch_status(
+            submissions.handle_of(submission), model=submission.model
+        )
     except Misconfigured as error:
         accounts.open_outage(submission.account, state=accounts.STATE.MISCONFIGURED, detail=str(error))
         raise
@@ -246,7 +248,9 @@ def _submit(lease: leases.Lease, submission: Submission, actor: str) -> None:
 @guards.block("generation.refuse")
 def _refuse(lease: leases.Lease, job: Job, submission: Submission, actor: str) -> None:
     reason = submission.refusal_kind or "invalid_input"
-    moves.move_job("refuse", seen=lease.seen, actor=actor, lease_id=lease.id, reason=reason, last_error=submission.detail)
+    moves.move_job(
+        "refuse", seen=lease.seen, actor=actor, lease_id=lease.id, reason=reason, last_error=submission.detail
+    )
     ledger.release(hold_id=job.hold_id, owner_id=job.owner_id, note=reason)
 
 

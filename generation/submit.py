@@ -141,7 +141,11 @@ def learn(submission: Submission, error: ProviderError) -> None:
     elif isinstance(error, RateLimited):
         accounts.slow_down(account, seconds=error.retry_after)
     elif isinstance(error, Misconfigured):
-        row = accounts.account_of(get_provider(submission.provider), model=submission.model) if error.model_only else account
+        row = (
+            accounts.account_of(get_provider(submission.provider), model=submission.model)
+            if error.model_only
+            else account
+        )
         accounts.open_outage(row, state=STATE.MISCONFIGURED, detail=detail)
     elif isinstance(error, NotSent) and "lease" not in detail:
         accounts.failure(account, detail=detail)

@@ -110,7 +110,19 @@ class Photo(models.Model):
     format_seen = models.CharField(max_length=10)
     name = models.CharField(max_length=120, blank=True, default="")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+    keep_until = models.DateTimeField(
+        null=True, blank=True, help_text="when its bytes are deleted; empty: still needed"
+    )
     deleted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(
+                name="photo_to_delete",
+                fields=["keep_until"],
+                condition=Q(deleted_at__isnull=True, keep_until__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"photo {self.pk} of order {self.order_id}"
@@ -126,6 +138,10 @@ class OrderItem(models.Model):
     crop = models.PositiveSmallIntegerField(default=50)
     job = models.OneToOneField(Job, on_delete=models.PROTECT, null=True, blank=True, related_name="item")
 
+    told_at = models.DateTimeField(
+        null=True, blank=True, help_text="when the mail about its end was put into the outbox"
+    )
+
     frozen_at = models.DateTimeField(null=True, blank=True)
     pose_name = models.CharField(max_length=60, blank=True, default="")
     prompt = models.TextField(blank=True, default="")
@@ -138,6 +154,9 @@ class OrderItem(models.Model):
 
     class Meta:
         ordering = ("order", "number")
+        indexes: ClassVar = [
+            models.Index(name="item_to_tell", fields=["job"], condition=Q(told_at__isnull=True, job__isnull=False)),
+        ]
         constraints: ClassVar = [
             models.UniqueConstraint(name="one_item_per_place", fields=["order", "number"]),
             models.CheckConstraint(name="item_place", condition=Q(number__gte=1, number__lte=50)),

@@ -2,6 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path, register_converter
 
+from orders import hints
 from orders.views import gallery, help, make, media, order, pay, review
 
 
@@ -57,6 +58,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("pay/return/", pay.returned, name="pay-return"),
     path("pay/cancelled/<key:key>/", pay.cancelled, name="pay-cancelled"),
     path("o/<code:code>-<key:key>/", include(placed)),
+    path("hints/stripe", hints.stripe),
+    path("hints/stripe/", hints.stripe, name="stripe-hint"),
     path("help/", help.help_page, name="help"),
     path("help/<slug:page>/", help.help_page, name="help-page"),
 ]

@@ -1,0 +1,88 @@
+"""What staff may do with a job in review: requeue, resume, close and give back, deliver. Each answers whether it moved."""
+
+import logging
+
+from billing import ledger
+from generation import moves, submissions
+from generation.models import Job, Submission
+from generation.moves import Seen
+from generation.providers import get_provider
+from generation.providers.base import ProviderError
+from generation.states import LIVE_SUBMISSION
+from generation.store import Stored
+from waistheart import guards
+
+log = logging.getLogger(__name__)
+
+
+def requeue(*, job: Job, actor: str) -> bool:
+    """Try again from the start. The submission that was live is written off as lost: the provider may still bill it."""
+    return _requeue(job, actor).won
+
+
+@guards.block("generation.requeue")
+def _requeue(job: Job, actor: str) -> None:
+    moves.move_job("requeue", seen=Seen.of(job), actor=actor, reason=job.reason, accepted=0, bad_bytes=0)
+    live = Submission.objects.filter(job=job, status__in=LIVE_SUBMISSION).first()
+    if live is not None:
+        moves.move_submission("lose", submission_id=live.pk)
+
+
+def resume(*, job: Job, actor: str) -> bool:
+    """Wait for the provider again: only while the job has a live and accepted submission."""
+    return _resume(job, actor).won
+
+
+@guards.block("generation.resume_by_staff")
+def _resume(job: Job, actor: str) -> None:
+    moves.move_job("resume", seen=Seen.of(job), actor=actor, reason=job.reason)
+    if not Submission.objects.filter(job=job, status="accepted").exists():
+        raise guards.LostRace("submission.resume")
+
+
+def close(*, job: Job, actor: str, reason: str) -> bool:
+    """End the job and give the credit back. Missing credits of an incomplete restore are replaced by a new grant of ours.
+
+    A submission that is still live is asked to be cancelled and stays watched; what it answers decides nothing.
+    """
+    try:
+        done = _close(job, actor, reason).won
+    except ledger.RestoreIncomplete:
+        done = _close_with_grant(job, actor, reason).won
+    if done:
+        ask_to_cancel(job)
+    return done
+
+
+@guards.block("generation.close")
+def _close(job: Job, actor: str, reason: str) -> None:
+    moves.move_job("close", seen=Seen.of(job), actor=actor, reason="closed", last_error=reason[:300])
+    ledger.release(hold_id=job.hold_id, owner_id=job.owner_id, note=reason)
+
+
+@guards.block("generation.close_with_grant")
+def _close_with_grant(job: Job, actor: str, reason: str) -> None:
+    moves.move_job("close", seen=Seen.of(job), actor=actor, reason="closed", last_error=reason[:300])
+    ledger.release_what_is_left(hold_id=job.hold_id, owner_id=job.owner_id, note=reason, made_by=actor)
+
+
+def deliver(*, job: Job, stored: Stored, actor: str) -> bool:
+    """Complete the job with a file that passed verification; the credit is settled."""
+    return _deliver(job, stored, actor).won
+
+
+@guards.block("generation.deliver")
+def _deliver(job: Job, stored: Stored, actor: str) -> None:
+    moves.move_job("deliver", seen=Seen.of(job), actor=actor, reason="delivered by staff", **stored.fields())
+    ledger.settle(hold_id=job.hold_id, owner_id=job.owner_id)
+
+
+def ask_to_cancel(job: Job) -> None:
+    """Ask the provider to stop what nobody waits for any more; whatever it says, the submission stays watched."""
+    live = submissions.live(job)
+    if live is None or not live.external_id:
+        return
+    try:
+        get_provider(live.provider).cancel(submissions.handle_of(live))
+    except ProviderError as error:
+        log.info("cancel of submission %s: %s", live.pk, error)

@@ -1,0 +1,133 @@
+"""The result's bytes: streamed to a fresh key while the lease is renewed, proven to be a video, and never taken on trust.
+
+Raises BadBytes for what is no video of ours (counted, three times at most), NotNow for what may pass by itself (not counted).
+"""
+
+import logging
+from dataclasses import asdict, dataclass
+from typing import IO, Any
+
+from django.conf import settings
+
+from generation import leases, transfer, verify
+from generation.models import Job, Submission
+from generation.outbound import TransferFailed, target
+from generation.providers import get_provider
+from generation.providers.base import Snapshot, State
+from waistheart import clock, storage
+from waistheart.installation import ident
+
+log = logging.getLogger(__name__)
+MIN_SECONDS, MAX_SECONDS = 2, 12
+DOWNLOAD_SECONDS = 600
+# Trouble on the way that may be over next time; everything else says that these bytes are not what was promised.
+PASSING = ("network", "slow", "status:5", "status:429", "status:408")
+
+
+class BadBytes(Exception):
+    """The result is not a whole video of ours. The text begins with the reason in a word."""
+
+
+class NotNow(Exception):
+    """The result could not be fetched this time, for reasons that may pass."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A verified video in storage, with its poster; nothing points at it until the job's guard has moved."""
+
+    video_key: str
+    video_size: int
+    video_sha256: str
+    video_ms: int
+    video_width: int
+    video_height: int
+    poster_key: str
+
+    def fields(self) -> dict[str, Any]:
+        """What the completing UPDATE writes on the job."""
+        return {**asdict(self), "keep_until": clock.after(settings.VIDEO_KEPT_SECONDS)}
+
+
+def usable(submission: Submission, url: str) -> bool:
+    """Whether a result's address is one we may fetch: pinned host, right scheme, no private address."""
+    try:
+        target(url, allowed_hosts=get_provider(submission.provider).media_hosts, live=settings.LIVE)
+    except TransferFailed:
+        return False
+    return True
+
+
+def fetch_and_verify(job: Job, submission: Submission, lease: leases.Lease, snapshot: Snapshot) -> Stored:
+    """Stream the result the provider's fresh reading names, verify it, and store its poster."""
+    if snapshot.state == State.GONE:
+        raise BadBytes("gone: the provider does not know the result any more")
+    if snapshot.state != State.DONE or not snapshot.url:
+        raise BadBytes(f"{snapshot.state}: no result to fetch")
+    renew = leases.Renewer(lease)
+    key = storage.fresh_key(installation=ident(), kind="videos", suffix=".mp4")
+    got = download(submission, snapshot.url, key, renew)
+    with got.file:
+        leases.renew(lease)
+        return keep(key, got, lease)
+
+
+def download(submission: Submission, url: str, key: str, renew: leases.Renewer) -> transfer.Stored:
+    """The body, from a pinned host into storage and a temporary file, counted and hashed on its way."""
+    hosts = get_provider(submission.provider).media_hosts
+    try:
+        with transfer.fetch(
+            url=url,
+            allowed_hosts=hosts,
+            live=settings.LIVE,
+            max_bytes=settings.MAX_VIDEO_BYTES,
+            deadline_seconds=DOWNLOAD_SECONDS,
+        ) as body:
+            return transfer.store_result(chunks=body.chunks, key=key, length=body.length, on_progress=renew)
+    except storage.LengthMismatch as error:
+        raise BadBytes(f"short: {error}") from error
+    except TransferFailed as error:
+        if error.reason.startswith(PASSING):
+            raise NotNow(str(error)) from error
+        raise BadBytes(str(error)) from error
+
+
+def keep(key: str, got: transfer.Stored, lease: leases.Lease) -> Stored:
+    """Decode every frame; where the index comes last, store a copy with it first, so that phones play at once."""
+    try:
+        facts = verify.verify(got.file, min_seconds=MIN_SECONDS, max_seconds=MAX_SECONDS)
+    except verify.NotAVideo as error:
+        storage.delete(key=key)
+        raise BadBytes(str(error)) from error
+    size, sha256 = got.size, got.sha256
+    poster = verify.poster(got.file)
+    if not facts.faststart:
+        moved = store_copy(verify.faststart(got.file), lease)
+        storage.delete(key=key)
+        key, size, sha256 = moved
+    poster_key = storage.fresh_key(installation=ident(), kind="posters", suffix=".jpg")
+    storage.save_bytes(key=poster_key, data=poster, content_type="image/jpeg")
+    return Stored(key, size, sha256, facts.duration_ms, facts.width, facts.height, poster_key)
+
+
+def store_copy(file: IO[bytes], lease: leases.Lease) -> tuple[str, int, str]:
+    """Store a remuxed file under a key of its own, and prove it again: key, size, hash."""
+    key = storage.fresh_key(installation=ident(), kind="videos", suffix=".mp4")
+    with file:
+        verify.verify(file, min_seconds=MIN_SECONDS, max_seconds=MAX_SECONDS)
+        leases.renew(lease)
+        file.seek(0)
+        got = transfer.store_result(chunks=iter(lambda: file.read(65536), b""), key=key)
+        got.file.close()
+    return key, got.size, got.sha256
+
+
+def forget(stored: Stored) -> None:
+    """After a definitely lost race: delete our bytes, once a fresh read shows that no row points at them."""
+    if Job.objects.filter(video_key=stored.video_key).exists():
+        return
+    for key in (stored.video_key, stored.poster_key):
+        try:
+            storage.delete(key=key)
+        except storage.StorageError:
+            log.warning("%s not deleted now; the orphan sweep will", key, exc_info=True)

@@ -1,0 +1,89 @@
+"""What providers may ask of us: to take a hint, and to load the one picture a submission shows."""
+
+import logging
+
+from celery import current_app
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST, require_safe
+
+from generation import own_address, work
+from generation.models import Submission
+from generation.moves import JOB
+from generation.providers import get_provider
+from generation.providers.base import BadSignature, HintRef
+from waistheart import clock, guards, storage
+from waistheart.models import Hint
+
+log = logging.getLogger(__name__)
+
+
+@csrf_exempt
+@require_POST
+def hint(request: HttpRequest, provider: str, token: str) -> HttpResponse:
+    """A callback. Its token names our submission, its signature stops strangers, its body is not believed: it causes a look."""
+    submission = Submission.objects.filter(provider=provider, token=token).select_related("job").first()
+    if submission is None:
+        guards.count(f"hint.unknown.{provider}"[:80])
+        raise Http404
+    try:
+        reference = get_provider(provider).verify_hint(request.headers, request.body)
+    except BadSignature as error:
+        guards.count(f"hint.unverified.{provider}")
+        log.warning("hint for submission %s refused: %s", submission.pk, error)
+        return HttpResponse("bad signature\n", status=401, content_type="text/plain")
+    if keep(provider, submission, reference):
+        guards.nudge(lambda: look_now(submission))
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+def keep(provider: str, submission: Submission, reference: HintRef) -> bool:
+    """Store the hint; False for one that was stored before, which is normal and answered the same."""
+    foreign = submission.external_id is not None and reference.external_id != submission.external_id
+    try:
+        with transaction.atomic():
+            Hint.objects.create(
+                source=provider,
+                event_id=reference.event_id[:255],
+                kind="submission",
+                reference=f"submission:{submission.pk}",
+                outcome="names another id" if foreign else "looked at",
+            )
+    except IntegrityError:
+        return False
+    return True
+
+
+def look_now(submission: Submission) -> None:
+    """Have the row looked at: the job while it waits, the submission alone when its job has ended."""
+    if submission.job.status in JOB.final:
+        current_app.send_task("generation.watch", args=[submission.pk])
+    else:
+        work.nudge(submission.job_id)
+
+
+@require_safe
+def portrait(request: HttpRequest, token: str) -> HttpResponseBase:
+    """The crop that one submission shows the provider, for as long as it may need it."""
+    submission = Submission.objects.filter(
+        image_token=token, image_deleted_at__isnull=True, sent_at__gt=clock.ago(settings.IMAGE_URL_SECONDS)
+    ).first()
+    if submission is None:
+        raise Http404
+    size = storage.size(key=submission.image_key)
+    if size is None:
+        raise Http404
+    response = StreamingHttpResponse(storage.open_range(key=submission.image_key), content_type="image/jpeg")
+    response["Content-Length"] = str(size)
+    response["Cache-Control"] = "private, no-store"
+    response["X-Robots-Tag"] = "noindex"
+    return response
+
+
+@require_safe
+def probe_picture(request: HttpRequest) -> HttpResponse:
+    """One pixel, so that our own image address can be tried without anybody's portrait."""
+    return HttpResponse(own_address.PIXEL, content_type="image/gif")

@@ -1,0 +1,149 @@
+"""Looking after submissions whose job does not wait for them: unknown ones, those of jobs in review, and of jobs that have ended."""
+
+import logging
+
+from django.conf import settings
+
+from billing import ledger
+from generation import accounts, moves, submissions
+from generation.models import Job, Submission
+from generation.moves import Seen
+from generation.providers import get_provider
+from generation.providers.base import ProviderError, State
+from generation.states import JobStatus
+from waistheart import clock, guards
+
+log = logging.getLogger(__name__)
+MAX_RESUMES = 2
+RESUMED_AFTER = {"unknown_submit": {State.DONE, State.RUNNING}, "deadline": {State.DONE}}
+ENDED_BADLY = {State.FAILED, State.REFUSED, State.CANCELLED}
+
+
+def recover(submission: Submission) -> Submission:
+    """Look for an unknown submission at the provider by its image address, and adopt its id when found; the row as it is then."""
+    provider = get_provider(submission.provider)
+    try:
+        handle = provider.recover(submissions.ask_of(submission, submission.job), since=submission.sent_at)
+    except ProviderError as error:
+        accounts.failure(submission.account, detail=f"list: {error}")
+        return submission
+    if handle is not None:
+        submissions.record_accepted(submission, handle)
+    return Submission.objects.select_related("account", "job").get(pk=submission.pk)
+
+
+def unknown_for_too_long(submission: Submission) -> bool:
+    """Whether it was looked for in vain so long that a person must decide: it is not sent again blindly."""
+    since = clock.ago(settings.UNKNOWN_SUBMIT_REVIEW_SECONDS)
+    return Submission.objects.filter(pk=submission.pk, status="unknown", sent_at__lte=since).exists()
+
+
+def review(job: Job) -> str:
+    """A job in review is still looked at: its submission's end is written down, and what it waited for may bring it back."""
+    if review_is_over(job):
+        return give_back(job)
+    submission = submissions.live(job)
+    if submission is None:
+        return "waits for a person"
+    if submission.status == "sending" and not submissions.abandon(submission):
+        return "sending"
+    if submission.status != "accepted":
+        submission = recover(submission)
+    if submission.status != "accepted":
+        return "unknown"
+    state = state_of(submission)
+    if state in ENDED_BADLY:
+        _ended(submission, "fail")
+        return "its submission failed"
+    if state in RESUMED_AFTER.get(job.reason, set()) and submission.resumes < MAX_RESUMES:
+        return "resumed" if _resume(job, submission, "sweep").won else "lost"
+    return "waits for a person"
+
+
+def review_is_over(job: Job) -> bool:
+    """Whether the job has waited for a person longer than we let the customer's money wait."""
+    if job.reason == "restore_incomplete":
+        return False
+    over = clock.ago(settings.REVIEW_GIVE_BACK_SECONDS)
+    return Job.objects.filter(pk=job.pk, version=job.version, status="review", state_since__lte=over).exists()
+
+
+def give_back(job: Job) -> str:
+    """Nobody decided for 72 hours: the credit goes back by itself."""
+    try:
+        return "closed" if _close(job).won else "lost"
+    except ledger.RestoreIncomplete as error:
+        log.error("ALARM job %s: %s", job.pk, error)
+        guards.count("alarm.restore_incomplete")
+        Job.objects.filter(pk=job.pk, version=job.version).update(
+            reason="restore_incomplete", last_error=str(error)[:300]
+        )
+        return "restore incomplete"
+
+
+def watch(submission: Submission) -> str:
+    """A live submission of a job that has ended: find out how it ended, and give its slot up in the end."""
+    if too_old_to_watch(submission):
+        log.error("ALARM submission %s is given up after %s s", submission.pk, settings.REVIEW_GIVE_BACK_SECONDS)
+        _ended(submission, "lose")
+        return "lost"
+    if submission.status == "sending" and not submissions.abandon(submission):
+        return "sending"
+    if submission.status != "accepted":
+        submission = recover(submission)
+    if submission.status != "accepted":
+        return "unknown"
+    state = state_of(submission)
+    if state in {State.DONE, State.GONE}:
+        late = submission.job.status == JobStatus.FAILED
+        _ended(submission, "done", late_success_at=clock.now() if late else None)
+        if late:
+            guards.count("late_success")
+            log.warning("late success: submission %s of failed job %s", submission.pk, submission.job_id)
+        return "done"
+    if state in ENDED_BADLY:
+        _ended(submission, "fail")
+        return "failed"
+    return "running"
+
+
+def too_old_to_watch(submission: Submission) -> bool:
+    """Whether its job has ended and its answer is older than any provider keeps it."""
+    over = clock.ago(settings.REVIEW_GIVE_BACK_SECONDS)
+    rows = Submission.objects.filter(pk=submission.pk, status__in=["unknown", "accepted"], sent_at__lte=over)
+    return rows.filter(job__status__in=moves.JOB.final).exists()
+
+
+def state_of(submission: Submission) -> State | None:
+    """The provider's word on it; None when it cannot be read now."""
+    try:
+        snapshot = get_provider(submission.provider).fetch_status(
+            submissions.handle_of(submission), model=submission.model
+        )
+    except ProviderError as error:
+        accounts.failure(submission.account, detail=f"read: {error}")
+        return None
+    accounts.read_ok(submission.account)
+    return snapshot.state
+
+
+@guards.block("generation.ended")
+def _ended(submission: Submission, name: str, **fields: object) -> None:
+    moves.write_job(job_id=submission.job_id)
+    job = Job.objects.get(pk=submission.job_id)
+    if job.status not in {*moves.JOB.final, JobStatus.REVIEW}:
+        raise guards.LostRace("submission.watched")
+    moves.move_submission(name, submission_id=submission.pk, **fields)
+
+
+@guards.block("generation.resume")
+def _resume(job: Job, submission: Submission, actor: str) -> None:
+    moves.move_job("resume", seen=Seen.of(job), actor=actor, reason=job.reason)
+    rows = Submission.objects.filter(pk=submission.pk, status="accepted", resumes=submission.resumes)
+    guards.must("submission.resume", rows.update(resumes=submission.resumes + 1))
+
+
+@guards.block("generation.give_back")
+def _close(job: Job) -> None:
+    moves.move_job("close", seen=Seen.of(job), actor="sweep", reason="gave_back")
+    ledger.release(hold_id=job.hold_id, owner_id=job.owner_id, note="gave back after review")

@@ -1,0 +1,52 @@
+"""Once a day: recompute the ledger, delete what is past its time, and delete bytes that no row points at."""
+
+import logging
+
+from django.conf import settings
+
+import generation.sweep
+from billing import audit
+from generation.models import Job, Submission
+from orders.models import Photo, Pose
+from waistheart import clock, guards, storage
+from waistheart.installation import ident
+from waistheart.models import Heartbeat
+
+log = logging.getLogger(__name__)
+
+
+def every_day() -> dict[str, int]:
+    """Run the day's work; a second run on the same day finds little to do and does no harm."""
+    differences = audit.differences()
+    for difference in differences:
+        log.error("ALARM audit: %s", difference)
+        guards.count("alarm.audit")
+    Heartbeat.objects.update_or_create(name="daily", defaults={"at": clock.now()})
+    return {
+        "differences": len(differences),
+        "videos": generation.sweep.delete_old_videos(),
+        "orphans": delete_orphans(),
+    }
+
+
+def delete_orphans() -> int:
+    """Delete blobs of this installation that no row points at and that are older than every deadline."""
+    over = clock.read().timestamp() - settings.ORPHAN_WINDOW_SECONDS
+    count = 0
+    for blob in storage.list_keys(prefix=f"{ident()}/"):
+        if blob.modified.timestamp() < over and not has_owner(blob.key):
+            storage.delete(key=blob.key)
+            count += 1
+    return count
+
+
+def has_owner(key: str) -> bool:
+    """Whether any row points at the key."""
+    return (
+        Photo.objects.filter(key=key, deleted_at__isnull=True).exists()
+        or Submission.objects.filter(image_key=key, image_deleted_at__isnull=True).exists()
+        or Job.objects.filter(video_key=key, deleted_at__isnull=True).exists()
+        or Job.objects.filter(poster_key=key, deleted_at__isnull=True).exists()
+        or Pose.objects.filter(sample_key=key).exists()
+        or Pose.objects.filter(poster_key=key).exists()
+    )

@@ -1,0 +1,39 @@
+"""The only code that writes `Order.status`. Each function stands inside a block."""
+
+from typing import Any
+
+from django.db.models import F
+
+from orders.models import Order
+from orders.states import ORDER
+from waistheart import clock, guards
+
+
+def move_order(name: str, *, order_id: int, payment_id: int | None = None, **fields: Any) -> None:
+    """Make one declared move, or raise LostRace. `payment_id`: only while the order names this payment."""
+    guards.must(f"order.{name}", _rows(name, order_id, payment_id).update(**_written(name, fields)))
+
+
+def may_move_order(name: str, *, order_id: int, payment_id: int, **fields: Any) -> bool:
+    """The same as an optional guard, for news of a payment the order may no longer wait for: whether it moved."""
+    return guards.may(f"order.{name}", _rows(name, order_id, payment_id).update(**_written(name, fields)))
+
+
+def write_draft(*, order_id: int, writes: int | None = None, **fields: Any) -> None:
+    """Write the anchor of an order's photos, crops, poses and items, while it is a draft.
+
+    `writes` is the evidence: nothing of the order has been changed since it was read with that number. LostRace otherwise.
+    """
+    rows = Order.objects.filter(pk=order_id, status=Order.Status.DRAFT)
+    if writes is not None:
+        rows = rows.filter(writes=writes)
+    guards.must("order.draft", rows.update(writes=F("writes") + 1, **fields))
+
+
+def _rows(name: str, order_id: int, payment_id: int | None) -> Any:
+    rows = Order.objects.filter(pk=order_id, status__in=ORDER.by_name[name].sources)
+    return rows.filter(payment_id=payment_id) if payment_id is not None else rows
+
+
+def _written(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+    return {"status": ORDER.by_name[name].target, "state_since": clock.now(), "writes": F("writes") + 1, **fields}
