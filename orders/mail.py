@@ -99,10 +99,10 @@ def hand_over(mail: Mail) -> str:
     """
     if mail.status == Mail.Status.SENDING:
         return _after_a_lost_answer(mail, "its worker is gone")
+    message = message_of(mail)
     if not _claim(mail):
         return "taken"
     try:
-        message = message_of(mail)
         message.send()
     except NOT_ACCEPTED as error:
         return _not_accepted(mail, error)

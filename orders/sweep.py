@@ -25,8 +25,9 @@ PAGE = 200
 Part = Callable[[], object]
 
 
-def every_minute() -> dict[str, object]:
-    """Run every part once; harmless twice at once and however late."""
+def every_minute(publish: generation.sweep.Publish | None = None) -> dict[str, object]:
+    """Run every part once; harmless twice at once and however late. `publish` hands ids to workers (default: by Celery)."""
+    publish = publish or send
     beat()
     parts: dict[str, Part] = {
         "payments": look_up_payments,
@@ -59,7 +60,7 @@ def beat() -> None:
     Heartbeat.objects.update_or_create(name="sweep", defaults={"at": clock.now()})
 
 
-def publish(task: str, row_id: int) -> None:
+def send(task: str, row_id: int) -> None:
     """Hand an id to a worker; the row is claimed already, so a lost message costs one wait."""
     current_app.send_task(task, args=[row_id])
 

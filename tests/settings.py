@@ -50,6 +50,7 @@ os.environ |= {
 from waistheart.settings import *  # noqa: E402, F403  (the settings read what was set above)
 from waistheart.settings import DATABASES, STORAGES  # noqa: E402
 
+(VAR / "static").mkdir(exist_ok=True)
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # A file, not memory: locks, WAL and a second connection must be those of the real thing.
     DATABASES["default"]["TEST"] = {"NAME": str(VAR / "test.sqlite3")}
