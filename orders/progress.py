@@ -71,6 +71,7 @@ class ItemProgress:
     pose_name: str
     state: State
     job: Job | None
+    photo_deleted_at: datetime | None = None
     reason: str = ""
     returned: Returned | None = None
 
@@ -102,7 +103,7 @@ class Progress:
 
 def of(*, order: Order) -> Progress:
     """Read how the order is doing now: two statements while all is well, up to five on a bad day, whatever its size."""
-    rows = list(order.items.select_related("job").order_by("number"))
+    rows = list(order.items.select_related("job", "photo").order_by("number"))
     if order.status != Order.Status.PAID:
         return _unpaid(order, rows)
     jobs = [row.job for row in rows if row.job]
@@ -170,6 +171,7 @@ def _item(
         pose_name=row.pose_name,
         state=_state(job, end, held),
         job=job,
+        photo_deleted_at=row.photo.deleted_at if row.photo else None,
         reason=job.reason,
         returned=returned.get(job.hold_id),
     )
@@ -223,11 +225,19 @@ def _held(jobs: Sequence[Job]) -> set[tuple[str, str]]:
     queued = [job for job in jobs if job.status == JobStatus.QUEUED]
     if not queued:
         return set()
+    prints = {name: _key_print(name) for name in {job.provider for job in queued}}
     models = {"", *(job.model for job in queued)}
-    rows = ProviderAccount.objects.filter(
-        ~Q(state="ok"), provider__in={job.provider for job in queued}, model__in=models
-    )
-    return set(rows.values_list("provider", "model"))
+    rows = ProviderAccount.objects.filter(~Q(state="ok"), provider__in=list(prints), model__in=models)
+    stopped = {(row.provider, row.model) for row in rows if row.key_print == prints[row.provider]}
+    return stopped | {(name, "") for name, known in prints.items() if not known}
+
+
+def _key_print(provider: str) -> str:
+    """Which of a provider's accounts is ours now; empty while the configuration keeps us from working there."""
+    try:
+        return get_provider(provider).key_print()
+    except (ImproperlyConfigured, ProviderError):
+        return ""
 
 
 def _place(items: Sequence[ItemProgress]) -> int:

@@ -137,6 +137,17 @@ def moment(value: datetime) -> SafeString:
     )  # fmt: skip
 
 
+def clock(value: datetime) -> SafeString:
+    """The time of day in the shop's zone with its name, for something that happened a short while ago."""
+    local = timezone.localtime(value)
+    return format_html(
+        '<time datetime="{}" data-local="clock">{} {}</time>',
+        value.isoformat(timespec="seconds"),
+        date_format(local, "H:i"),
+        local.tzname() or settings.TIME_ZONE,
+    )
+
+
 def day(value: datetime) -> SafeString:
     """A date in the shop's zone."""
     return format_html(

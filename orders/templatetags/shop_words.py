@@ -12,6 +12,7 @@ from orders.progress import ItemProgress, State
 
 register = template.Library()
 register.filter("moment", words.moment)
+register.filter("clock", words.clock)
 register.filter("day", words.day)
 register.filter("span", words.span)
 register.filter("reason", words.reason)

@@ -14,6 +14,7 @@ from orders.progress import Progress, State
 from orders.views import common
 from orders.views.common import SeeOther, owner_only
 
+MOST_PLAYERS = 4  # above that a list of links is quicker to use, and the page stays small
 CANCELLABLE = (State.QUEUED, State.HELD, State.STAFF)
 
 
@@ -66,6 +67,7 @@ def _context(placed: Order, *, seen: int) -> dict[str, Any]:
         "heading": words.heading(now),
         "sentence": words.sentence(placed, now),
         "left": words.left(now),
+        "players": len(now.items) <= MOST_PLAYERS and not now.working,
         "place": words.queue_place(now),
         "steps": _steps(placed, now),
         "share": share,
@@ -86,5 +88,5 @@ def _steps(placed: Order, now: Progress) -> list[dict[str, Any]]:
         steps.append({"name": name, "done": done, "current": number == now.step and not done, "at": None})
     steps[0]["at"] = placed.paid_at
     ends = [item.job.state_since for item in now.ready if item.job]
-    steps[3]["at"] = max(ends) if ends else None
+    steps[3]["at"] = max(ends) if ends and now.state == State.READY else None
     return steps

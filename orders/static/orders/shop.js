@@ -6,7 +6,7 @@
   function localTimes() {
     for (const time of all("time[data-local]")) {
       const at = new Date(time.dateTime);
-      if (!isNaN(at)) time.textContent = at.toLocaleString(undefined, { dateStyle: "long", timeStyle: "short" });
+      if (!isNaN(at)) time.textContent = at.toLocaleString(undefined, time.dataset.local === "clock" ? { timeStyle: "short" } : { dateStyle: "long", timeStyle: "short" });
       time.removeAttribute("data-local");
     }
   }
