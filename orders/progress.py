@@ -254,7 +254,7 @@ def deleted_by(*, job: Job) -> datetime | None:
     """When the video of a delivered job is deleted."""
     if job.status != JobStatus.COMPLETED:
         return None
-    return job.state_since + timedelta(seconds=settings.VIDEO_KEPT_SECONDS)
+    return job.keep_until or job.state_since + timedelta(seconds=settings.VIDEO_KEPT_SECONDS)
 
 
 def payment_pending(*, order: Order) -> bool:

@@ -51,6 +51,7 @@ LABELS = {
 REASONS = {
     "moderation": "The rules against harmful pictures did not allow it",
     "invalid_input": "The photo could not be read well enough to make a video from it",
+    "cancelled": "It was stopped before it was finished",
     "closed": "A person looked at it, and the video could not be made",
     "gave_back": "It took far too long, so we stopped waiting for it",
 }

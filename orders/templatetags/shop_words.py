@@ -1,13 +1,10 @@
 """The shop's words as template filters."""
 
-from datetime import datetime, timedelta
-
 from django import template
 from django.conf import settings
-from django.utils.safestring import SafeString
 
-from orders import money, words
-from orders.models import Order
+from orders import money, progress, words
+from orders.models import Order, OrderItem
 from orders.progress import ItemProgress, State
 
 register = template.Library()
@@ -17,6 +14,12 @@ register.filter("day", words.day)
 register.filter("span", words.span)
 register.filter("reason", words.reason)
 register.filter("money_sentence", words.money)
+
+
+@register.filter
+def outcome(item: OrderItem) -> ItemProgress:
+    """How one item of an order stands now, for a mail that must say the same as the page."""
+    return next(each for each in progress.of(order=item.order).items if each.number == item.number)
 
 
 @register.filter
@@ -32,12 +35,12 @@ def price(order: Order) -> str:
 
 
 @register.filter
-def photo_kept_until(value: datetime) -> SafeString:
-    """The day the photo goes, counted from the given end."""
-    return words.day(value + timedelta(seconds=settings.PHOTO_KEPT_SECONDS))
-
-
-@register.filter
 def megabytes(value: int) -> str:
     """Bytes as a person reads a file's size: "2.4 MB", "380 KB"."""
     return f"{value / 1_000_000:.1f} MB" if value >= 1_000_000 else f"{max(1, round(value / 1000))} KB"
+
+
+@register.filter
+def kept(what: str) -> str:
+    """How long a "photo" or a "video" is kept, in words."""
+    return words.span({"photo": settings.PHOTO_KEPT_SECONDS, "video": settings.VIDEO_KEPT_SECONDS}[what])
