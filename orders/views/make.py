@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
-from generation import crop
+from generation.crop import DEFAULT_POSITION
 from orders import drafts, forms, photos
 from orders.forms import Fault
 from orders.models import Order, OrderItem, Pose
@@ -97,7 +97,7 @@ def _keep_photo(request: HttpRequest, order: Order) -> Fault | None:
     problem = forms.upload_fault(file)
     if problem:
         return Fault("photo", problem)
-    place = photos.DEFAULT_POSITION if crop is None else crop
+    place = DEFAULT_POSITION if crop is None else crop
     try:
         _must(drafts.put_photo(order=order, data=file.read(), name=file.name or "", crop=place))
     except photos.PhotoProblem as error:
@@ -131,7 +131,7 @@ def _page(
         "item": item,
         "email": _email(request) if request.method == "POST" else email,
         "request_key": request_key,
-        "crop": item.crop if item and item.photo else crop.DEFAULT_POSITION,
+        "crop": item.crop if item and item.photo else DEFAULT_POSITION,
     }
     return render(request, "pages/photo.html", context)
 
