@@ -1,0 +1,43 @@
+"""A headless Chromium of this machine against a shop of real processes."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.chromium import chromium
+from tests.shop_fixtures import prepared, shop
+
+__all__ = ["prepared", "shop"]
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = chromium()
+    if path is None:
+        pytest.skip("no Chromium in PATH")
+    # Chromium's own sandbox refuses to start for root, and containers often are root.
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=path, args=[*options, "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Open a page of a phone's size in a profile of its own; `complaints` of it collects what the browser says."""
+    contexts = []
+
+    def make(**options: Any) -> Page:
+        context = browser.new_context(**{"viewport": PHONE, "locale": "en-GB", **options})
+        context.set_default_timeout(15_000)
+        contexts.append(context)
+        return context.new_page()
+
+    yield make
+    for context in contexts:
+        context.close()
