@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Case, Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
+from django.db.models import Case, Count, F, IntegerField, OuterRef, Q, Subquery, Sum, Value, When
 from django.db.models.functions import Coalesce
 
 from billing.models import Entry, Grant, Hold, HoldPart, Payment
@@ -81,14 +81,10 @@ def _entry_sum(name: str) -> Coalesce:
 
 
 def _holds() -> list[Difference]:
-    """Each hold ends at most once, and has the parts and credits it says it has."""
-    found = []
-    ends: QuerySet[Hold] = Hold.objects.annotate(
-        n=Count("hold_parts__grant"), total=Coalesce(Sum("hold_parts__credits"), 0)
-    )
-    for hold in ends.filter(~Q(n=F("parts")) | ~Q(total=F("credits"))).iterator():
-        found.append(Difference(f"hold {hold.pk}", "credits", hold.credits, hold.total))
-    return found
+    """Each hold has the parts and credits it says it has."""
+    held = Hold.objects.annotate(n=Count("hold_parts__grant"), total=Coalesce(Sum("hold_parts__credits"), 0))
+    wrong = held.filter(~Q(n=F("parts")) | ~Q(total=F("credits"))).values_list("pk", "credits", "total")
+    return [Difference(f"hold {pk}", "credits", credits, total) for pk, credits, total in wrong]
 
 
 def _payments() -> list[Difference]:

@@ -5,7 +5,6 @@ A well-kept HTTP client would repeat, follow or pool; here it must be known whet
 
 import http.client
 import json
-import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -95,5 +94,5 @@ def _set_timeout(connection: http.client.HTTPConnection, ends: float) -> None:
 def _left(ends: float) -> float:
     left = ends - time.monotonic()
     if left <= 0:
-        raise socket.timeout("deadline")
+        raise TimeoutError("deadline")
     return left

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from django.db.models import Exists, F, OuterRef, Q
 
 from billing.models import HoldPart
-from generation import accounts, moves, schedule, work
+from generation import accounts, schedule, work
 from generation.models import Job, ProviderAccount, Submission
-from generation.states import LIVE_SUBMISSION, JobStatus
+from generation.states import JOB, LIVE_SUBMISSION, JobStatus
 from waistheart import clock, storage
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ def probe(publish: Publish) -> int:
 def due_submissions() -> Iterator[int]:
     """Claim live submissions of jobs that have ended."""
     due = Submission.objects.filter(
-        status__in=LIVE_SUBMISSION, next_look_at__lte=clock.now(), job__status__in=moves.JOB.final
+        status__in=LIVE_SUBMISSION, next_look_at__lte=clock.now(), job__status__in=JOB.final
     )
     for submission_id, looks in due.order_by("next_look_at", "id").values_list("id", "looks")[:PAGE]:
         wait = WAITS[min(looks, len(WAITS) - 1)]

@@ -25,7 +25,7 @@ def watch_submission(submission_id: int) -> None:
 @shared_task(name="generation.probe")
 def probe() -> None:
     """Try the accounts that cannot take work."""
-    sweep.probe(lambda task, row_id: advance.delay(row_id))
+    sweep.probe(lambda task, row_id: work.nudge(row_id))
 
 
 def nudge_next(job_id: int) -> None:

@@ -12,9 +12,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from generation import own_address, work
 from generation.models import Submission
-from generation.moves import JOB
 from generation.providers import get_provider
 from generation.providers.base import BadSignature, HintRef
+from generation.states import JOB
 from waistheart import clock, guards, storage
 from waistheart.models import Hint
 

@@ -10,7 +10,7 @@ from generation.models import Job, Submission
 from generation.moves import Seen
 from generation.providers import get_provider
 from generation.providers.base import ProviderError, State
-from generation.states import JobStatus
+from generation.states import JOB, JobStatus
 from waistheart import clock, guards
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ def too_old_to_watch(submission: Submission) -> bool:
     """Whether its job has ended and its answer is older than any provider keeps it."""
     over = clock.ago(settings.REVIEW_GIVE_BACK_SECONDS)
     rows = Submission.objects.filter(pk=submission.pk, status__in=["unknown", "accepted"], sent_at__lte=over)
-    return rows.filter(job__status__in=moves.JOB.final).exists()
+    return rows.filter(job__status__in=JOB.final).exists()
 
 
 def state_of(submission: Submission) -> State | None:
@@ -131,7 +131,7 @@ def state_of(submission: Submission) -> State | None:
 def _ended(submission: Submission, name: str, **fields: object) -> None:
     moves.write_job(job_id=submission.job_id)
     job = Job.objects.get(pk=submission.job_id)
-    if job.status not in {*moves.JOB.final, JobStatus.REVIEW}:
+    if job.status not in {*JOB.final, JobStatus.REVIEW}:
         raise guards.LostRace("submission.watched")
     moves.move_submission(name, submission_id=submission.pk, **fields)
 

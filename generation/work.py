@@ -6,8 +6,8 @@ from billing import ledger
 from generation import accounts, moves, schedule
 from generation.models import Job, Submission
 from generation.moves import Seen
+from generation.parking import park_incomplete
 from generation.providers import get_provider
-from generation.runner import park_incomplete
 from generation.states import LIVE_SUBMISSION, JobStatus
 from waistheart import guards
 

@@ -14,8 +14,8 @@ import billing.sweep
 import generation.sweep
 from billing.gateway_errors import GatewayError
 from billing.models import Payment
-from generation.moves import JOB
-from orders import drafts, flow, mail
+from generation.states import JOB
+from orders import checkout, drafts, flow, mail
 from orders.models import Mail, Order, OrderItem, Photo
 from waistheart import clock, guards, storage
 from waistheart.models import Heartbeat
@@ -85,7 +85,7 @@ def give_up_session(payment: Payment) -> bool:
     """A payment whose session could not be made for a day has failed: its key would mean another session by now."""
     too_old = Payment.objects.filter(pk=payment.pk, session_id__isnull=True, created_at__lte=clock.ago(86400)).exists()
     if too_old:
-        flow.end_without_session(payment)
+        checkout.end_without_session(payment)
     return too_old
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from generation.providers import fal
+from generation.providers import fal_hints
 from tests.sandbox_process import Sandbox
 from tests.shop import Shop
 
@@ -20,7 +20,7 @@ def shop(transactional_db: None, live_server: Any, sandbox: Sandbox, settings: A
     settings.FAL_JWKS_URL = f"{sandbox.url}/fal/.well-known/jwks.json"
     settings.FAL_MEDIA_HOSTS = [sandbox.host]
     settings.STRIPE_API_BASE = f"{sandbox.url}/stripe"
-    fal._jwks.forget()
+    fal_hints.jwks.forget()
     return Shop(url=live_server.url, sandbox=sandbox)
 
 

@@ -21,33 +21,25 @@ There is no key of ours in their API: a lost submit is found by our unique image
 proves nothing. There is no word for failed: the result must be read before success is declared.
 """
 
-import base64
 import hashlib
 import json
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import requests
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.conf import settings
 
 from generation.post import Answer, post_once
-from generation.providers import base
+from generation.providers import base, fal_hints
+from generation.providers import fal_words as words
 from generation.providers.base import Ask, Handle, HintRef, Snapshot, State
 from waistheart import guards
 
 log = logging.getLogger(__name__)
 TIMEOUT = (5, 20)
-IMAGE_TROUBLE = {"image_load_error", "file_download_error"}
-LOCKED = ("user is locked", "exhausted balance", "top_up")
-SIGNATURE_AGE_SECONDS = 300
-JWKS_SECONDS = 3600
 
 
 class Fal:
@@ -102,9 +94,9 @@ class Fal:
                 self._own(data.get("cancel_url")),
             )
         if answer.status >= 500 or answer.status == 408:
-            raise base.UnknownOutcome(f"{answer.status} {_text(data)}", server_error=True)
-        _raise_refusal(answer.status, data, answer.headers)
-        raise base.Misconfigured(f"{answer.status} {_text(data)}")
+            raise base.UnknownOutcome(f"{answer.status} {words.text(data)}", server_error=True)
+        words.raise_refusal(answer.status, data, answer.headers)
+        raise base.Misconfigured(f"{answer.status} {words.text(data)}")
 
     def _own(self, url: object) -> str:
         """An address they gave us, if it is on the host our key belongs to; the key is sent to no other."""
@@ -142,7 +134,7 @@ class Fal:
         status = self._read(handle.status_url or known.status_url, gone_ok=True)
         if status.status_code == 404:
             return Snapshot(State.GONE, "status: 404")
-        word = _json(status).get("status")
+        word = words.body_of(status).get("status")
         if word in {"IN_QUEUE", "IN_PROGRESS"}:
             return Snapshot(State.RUNNING, str(word))
         if word != "COMPLETED":
@@ -154,7 +146,7 @@ class Fal:
     def _result(self, url: str) -> Snapshot:
         """COMPLETED says only that it ended; the result tells how."""
         response = self._get(url)
-        data = _json(response)
+        data = words.body_of(response)
         if response.status_code == 200:
             video = data.get("video")
             found = video.get("url") if isinstance(video, dict) else None
@@ -162,14 +154,14 @@ class Fal:
         if response.status_code == 404:
             return Snapshot(State.GONE, "result: 404")
         if response.status_code == 499:
-            return Snapshot(State.CANCELLED, _text(data))
+            return Snapshot(State.CANCELLED, words.text(data))
         if response.status_code in {500, 501, 502, 503, 504} and data:
-            return Snapshot(State.FAILED, f"{response.status_code} {_text(data)}", unbilled=True)
+            return Snapshot(State.FAILED, f"{response.status_code} {words.text(data)}", unbilled=True)
         if response.status_code in {400, 413, 422}:
-            kind = _kind(data)
+            kind = words.kind(data)
             state = State.FAILED if kind == "image" else State.REFUSED
-            return Snapshot(state, f"{response.status_code} {_text(data)}", kind=kind, unbilled=kind == "image")
-        _raise_read(response)
+            return Snapshot(state, f"{response.status_code} {words.text(data)}", kind=kind, unbilled=kind == "image")
+        words.raise_read(response)
         raise base.Unavailable(f"result: {response.status_code}")
 
     def cancel(self, handle: Handle) -> None:
@@ -189,7 +181,7 @@ class Fal:
         response = self._get(url)
         if response.status_code in {200, 202} or (gone_ok and response.status_code == 404):
             return response
-        _raise_read(response)
+        words.raise_read(response)
         raise base.Unavailable(f"{response.status_code}")
 
     def _get(self, url: str, *, method: str = "GET") -> requests.Response:
@@ -201,125 +193,4 @@ class Fal:
     # --- hints -------------------------------------------------------------------------------------------------------
 
     def verify_hint(self, headers: Mapping[str, str], raw: bytes) -> HintRef:
-        request_id, user_id, stamp, signature = (
-            headers.get(f"X-Fal-Webhook-{name}", "") for name in ("Request-Id", "User-Id", "Timestamp", "Signature")
-        )
-        if not stamp.isdigit() or abs(time.time() - int(stamp)) > SIGNATURE_AGE_SECONDS:
-            raise base.BadSignature("timestamp")
-        message = "\n".join([request_id, user_id, stamp, hashlib.sha256(raw).hexdigest()]).encode()
-        try:
-            wanted = bytes.fromhex(signature)
-        except ValueError as error:
-            raise base.BadSignature("signature is not hex") from error
-        if not any(_verifies(key, wanted, message) for key in _jwks.keys(self._jwks_url)):
-            raise base.BadSignature("signature")
-        try:
-            data = json.loads(raw)
-        except ValueError as error:
-            raise base.BadSignature("body") from error
-        external_id = data.get("request_id") if isinstance(data, dict) else None
-        return HintRef(
-            event_id=f"{request_id}:{hashlib.sha256(raw).hexdigest()[:16]}", external_id=str(external_id or "")
-        )
-
-
-class _Jwks:
-    """fal's public keys, kept for an hour; a fetch that fails keeps the old ones."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: dict[str, tuple[float, list[Ed25519PublicKey]]] = {}
-
-    def keys(self, url: str) -> list[Ed25519PublicKey]:
-        with self._lock:
-            read_at, keys = self._kept.get(url, (0.0, []))
-            if keys and time.monotonic() - read_at < JWKS_SECONDS:
-                return keys
-            try:
-                response = requests.get(url, timeout=(3, 5), allow_redirects=False)
-                response.raise_for_status()
-                keys = [_public_key(row["x"]) for row in response.json()["keys"]]
-                self._kept[url] = (time.monotonic(), keys)
-            except (requests.RequestException, ValueError, KeyError, TypeError):
-                log.warning("could not read fal's public keys", exc_info=True)
-            return keys
-
-    def forget(self) -> None:
-        """Read the keys anew next time."""
-        with self._lock:
-            self._kept.clear()
-
-
-_jwks = _Jwks()
-
-
-def _public_key(x: str) -> Ed25519PublicKey:
-    return Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(x + "=" * (-len(x) % 4)))
-
-
-def _verifies(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
-    try:
-        key.verify(signature, message)
-    except InvalidSignature:
-        return False
-    return True
-
-
-def _raise_refusal(status: int, data: Any, headers: Mapping[str, str]) -> None:
-    """Explicit refusals of a POST: not accepted, and why. The body's words are read before the status."""
-    text = _text(data)
-    if status == 402 or (status == 403 and any(word in text.lower() for word in LOCKED)):
-        raise base.OutOfCredits(f"{status} {text}")
-    if status == 429:
-        raise base.RateLimited(f"429 {text}", retry_after=_seconds(headers.get("retry-after")))
-    if status == 404:
-        raise base.Misconfigured(f"404 {text}", model_only=True)
-    if status in {400, 413, 422}:
-        kind = _kind(data)
-        if kind == "image":
-            raise base.Unavailable(f"{status} {text}", image=True)
-        raise base.Rejected(f"{status} {text}", kind=kind)
-
-
-def _raise_read(response: requests.Response) -> None:
-    text = _text(_json(response))
-    if response.status_code == 402 or (response.status_code == 403 and any(word in text.lower() for word in LOCKED)):
-        raise base.OutOfCredits(f"{response.status_code} {text}")
-    if response.status_code in {401, 403}:
-        raise base.Misconfigured(f"{response.status_code} {text}")
-    if response.status_code == 429:
-        raise base.RateLimited(text, retry_after=_seconds(response.headers.get("retry-after")))
-
-
-def _kind(data: Any) -> str:
-    """moderation, image or invalid_input, from the types in `detail`."""
-    detail = data.get("detail") if isinstance(data, dict) else None
-    types = {row.get("type") for row in detail if isinstance(row, dict)} if isinstance(detail, list) else set()
-    if "content_policy_violation" in types:
-        return "moderation"
-    if types & IMAGE_TROUBLE:
-        return "image"
-    return "invalid_input"
-
-
-def _json(response: requests.Response) -> dict[str, Any]:
-    try:
-        data = response.json()
-    except ValueError:
-        return {}
-    return data if isinstance(data, dict) else {}
-
-
-def _text(data: Any) -> str:
-    """The provider's own words, short, for staff."""
-    if not isinstance(data, dict):
-        return ""
-    detail = data.get("detail") or data.get("error") or data.get("error_type") or ""
-    return (detail if isinstance(detail, str) else json.dumps(detail))[:200]
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        return float(text) if text else None
-    except ValueError:
-        return None
+        return fal_hints.verify(headers, raw, jwks_url=self._jwks_url)

@@ -1,0 +1,49 @@
+"""Putting a job on the staff's list, and counting what leads there: bad bytes, and failures that nobody explains."""
+
+import logging
+
+from django.db.models import F
+
+from generation import blocks, leases
+from generation.models import Job
+from generation.moves import Seen
+from generation.states import JOB, JobStatus
+from waistheart import clock, guards
+
+log = logging.getLogger(__name__)
+POISON = 10
+BAD_BYTES = 3
+
+
+def park(job: Job, *, reason: str, actor: str, lease: leases.Lease | None = None, last_error: str = "") -> str:
+    """Put the job on the staff's list, with a reason; where its time was over, the customer's money is not."""
+    outcome = blocks.park(job, reason, actor, lease, last_error)
+    return "parked" if outcome.won else f"lost {outcome.lost}"
+
+
+def park_incomplete(job: Job, error: Exception, *, actor: str) -> str:
+    """The ledger could not put everything back: nothing was said to be returned, and a person must look."""
+    log.error("ALARM job %s: %s", job.pk, error)
+    guards.count("alarm.restore_incomplete")
+    lease = leases.Lease(Seen.of(job), job.lease_id) if job.lease_id else None
+    return park(job, reason="restore_incomplete", actor=actor, lease=lease, last_error=str(error))
+
+
+def postpone(job: Job) -> None:
+    """A row that raised what nobody explains waits, and is parked after ten times, so that it never holds up the others."""
+    rows = Job.objects.filter(pk=job.pk, version=job.version).exclude(status__in=JOB.final)
+    wait = min(900, 60 * 2 ** min(job.failures, 4))
+    rows.update(failures=F("failures") + 1, next_step_at=clock.after(wait))
+    if job.failures + 1 >= POISON and job.status != JobStatus.REVIEW:
+        park(job, reason="poison", actor="runner")
+
+
+def bad_bytes(job: Job, what: str, *, actor: str, lease: leases.Lease | None = None) -> str:
+    """Count bytes that are no video; the third time a person looks."""
+    if job.bad_bytes + 1 >= BAD_BYTES:
+        reason = "gone" if what.startswith("gone") else "bad_bytes"
+        return park(job, reason=reason, actor=actor, lease=lease, last_error=what)
+    rows = Job.objects.filter(pk=job.pk, status=job.status, version=job.version, bad_bytes=job.bad_bytes)
+    rows = rows.filter(lease_id=lease.id) if lease else rows
+    rows.update(bad_bytes=F("bad_bytes") + 1, last_error=what[:300], lease_id=None, lease_until=None)
+    return "bad bytes"

@@ -1,0 +1,100 @@
+"""A payment's session at the card processor: made under the payment's key until there is one, and how a payment ends without money."""
+
+import logging
+
+from django.db.models import F
+
+from billing.gateway import get_gateway
+from billing.gateway_errors import GatewayError, GatewayRefused
+from billing.models import Payment
+from billing.moves import move_payment
+from billing.receipts import Receipt
+from orders.models import Order
+from orders.moves import may_move_order
+from waistheart import clock, guards
+
+log = logging.getLogger(__name__)
+WAITING = ("open", "pending")
+
+
+def open_session(payment: Payment) -> Payment:
+    """Make the payment's session under its key, unless it has one; the sweep repeats this until it has. Answers the row afterwards.
+
+    A refusal for good ends the payment, and the order that waits for it is a draft again. A processor that is away changes nothing.
+    """
+    if payment.session_id or payment.status != "open":
+        return payment
+    try:
+        session = get_gateway().create_session(
+            key=payment.key,
+            amount=payment.amount,
+            currency=payment.currency,
+            credits=payment.credits,
+            reference=payment.reference,
+            name=payment.name,
+            email=payment.email,
+            success_url=payment.success_url,
+            cancel_url=payment.cancel_url,
+            expires_at=payment.session_expires_at,
+        )
+    except GatewayRefused as error:
+        log.error("ALARM the processor refuses a session for payment %s: %s", payment.key, error)
+        end_payment("fail", payment, last_error=str(error)[:300])
+    except GatewayError as error:
+        log.error("no session for payment %s now: %s", payment.key, error)
+        Payment.objects.filter(pk=payment.pk).update(last_error=str(error)[:300])
+    else:
+        _keep_session(payment, session.id, session.url)
+    return Payment.objects.get(pk=payment.pk)
+
+
+@guards.block("orders.session")
+def _keep_session(payment: Payment, session_id: str, url: str) -> None:
+    rows = Payment.objects.filter(pk=payment.pk, session_id__isnull=True)
+    guards.must("payment.session", rows.update(session_id=session_id, session_url=url))
+
+
+def end_without_session(payment: Payment) -> bool:
+    """A payment for which no session could be made has failed; its order is a draft again. False when it has a session after all."""
+    return _end_without_session(payment).won
+
+
+@guards.block("orders.end_without_session")
+def _end_without_session(payment: Payment) -> None:
+    rows = Payment.objects.filter(pk=payment.pk, session_id__isnull=True)
+    guards.must("payment.no_session", rows.update(tries=F("tries") + 1))
+    move_payment("fail", payment_id=payment.pk, last_error="no session could be made")
+    draft_again(payment)
+
+
+@guards.block("orders.end_payment")
+def end_payment(name: str, payment: Payment, **fields: str) -> None:
+    move_payment(name, payment_id=payment.pk, **fields)
+    draft_again(payment)
+
+
+def draft_again(payment: Payment) -> None:
+    """In the block that ended a payment without money: the order that waits for exactly this payment is a draft again, photo kept."""
+    order = Order.objects.filter(payment_id=payment.pk).first()
+    if order is not None:
+        may_move_order("reopen", order_id=order.pk, payment_id=payment.pk, payment=None)
+
+
+@guards.block("orders.mismatch")
+def mismatch(payment: Payment, receipt: Receipt) -> None:
+    move_payment("mismatch", payment_id=payment.pk, **paid_fields(receipt))
+    draft_again(payment)
+
+
+@guards.block("orders.wait")
+def wait(payment: Payment) -> None:
+    move_payment("wait", payment_id=payment.pk, next_look_at=clock.now())
+
+
+def paid_fields(receipt: Receipt) -> dict[str, object]:
+    return {
+        "payment_intent": receipt.payment_intent or "",
+        "charge": receipt.charge or "",
+        "paid_amount": receipt.amount,
+        "paid_currency": receipt.currency.upper(),
+    }

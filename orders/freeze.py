@@ -1,0 +1,70 @@
+"""What the customer approves at Pay, made ready: is the order complete, whose is it, and the copies its jobs will be made from."""
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Case, CharField, OuterRef, Subquery, Sum, Value, When
+
+from billing.models import CreditPack, Wallet
+from orders.models import Order, OrderItem, Photo, Pose
+from waistheart import clock, guards
+from waistheart.models import User, normalise_email
+
+
+def price(pose: Pose) -> tuple[int, str]:
+    """What one video of a pose costs, in the currency's smallest unit: credits needed times the one-credit pack."""
+    pack = CreditPack.objects.get(credits=1, currency=settings.CURRENCY, active=True)
+    return pose.credits * pack.price, pack.currency
+
+
+def not_ready(order: Order, items: list[OrderItem], expected_price: int) -> str:
+    if order.status != Order.Status.DRAFT:
+        return "not_a_draft"
+    if not items or not order.email or any(i.photo is None or i.photo.deleted_at for i in items):
+        return "incomplete"
+    if any(not i.pose.active for i in items):
+        return "pose_retired"
+    if sum(price(i.pose)[0] for i in items) != expected_price:
+        return "price_changed"
+    return ""
+
+
+def owner_of(email: str) -> User:
+    """The customer of an e-mail address, with a wallet; made before any payment of theirs is asked."""
+    address = normalise_email(email)
+    owner = User.objects.filter(email=address).first()
+    if owner is None:
+        try:
+            with transaction.atomic():
+                owner = User.objects.create_user(address)
+        except IntegrityError:
+            owner = User.objects.get(email=address)
+    Wallet.objects.bulk_create([Wallet(owner=owner)], ignore_conflicts=True)
+    return owner
+
+
+def freeze_items(order: Order, *, count: int, credits: int) -> None:
+    """Copy into each item all that its job will need: staff may edit a pose while the customer is paying.
+
+    LostRace when an item has no photo, or when a pose costs other credits than the payment will be asked for.
+    """
+    pose = Pose.objects.filter(pk=OuterRef("pose_id"))
+    photo = Photo.objects.filter(pk=OuterRef("photo_id"), deleted_at__isnull=True)
+    own_model = Subquery(pose.values("model"))
+    model = Case(
+        When(pose__in=Pose.objects.filter(model=""), then=Value(settings.VIDEO_MODEL)),
+        default=own_model,
+        output_field=CharField(),
+    )
+    frozen = OrderItem.objects.filter(order=order, photo__isnull=False).update(
+        frozen_at=clock.now(),
+        pose_name=Subquery(pose.values("name")),
+        prompt=Subquery(pose.values("prompt")),
+        parameters=Subquery(pose.values("parameters")),
+        credits=Subquery(pose.values("credits")),
+        provider=settings.VIDEO_PROVIDER,
+        model=model,
+        photo_key=Subquery(photo.values("key")),
+        photo_sha256=Subquery(photo.values("sha256")),
+    )
+    if frozen != count or OrderItem.objects.filter(order=order).aggregate(n=Sum("credits"))["n"] != credits:
+        raise guards.LostRace("order.items")
