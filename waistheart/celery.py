@@ -8,7 +8,7 @@ from celery.signals import beat_init, worker_init
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "waistheart.settings")
 
-from waistheart.live import refuse_to_start_inconsistent  # noqa: E402  (needs the settings module named above)
+from waistheart.live import refuse_to_start_inconsistent
 
 app = Celery("waistheart")
 app.config_from_object("django.conf:settings", namespace="CELERY")

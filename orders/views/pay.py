@@ -130,7 +130,7 @@ def _address(request: HttpRequest) -> str:
     if settings.SECURE_PROXY_SSL_HEADER:
         forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip()
         if forwarded:
-            return forwarded[:45]
+            return str(forwarded[:45])
     return str(request.META.get("REMOTE_ADDR", ""))
 
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.chromium import chromium
-from tests.shop_fixtures import prepared, shop
+from tests.process_fixtures import prepared, shop
 
 __all__ = ["prepared", "shop"]
 PHONE = {"width": 390, "height": 844}

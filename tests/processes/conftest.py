@@ -1,3 +1,3 @@
-from tests.shop_fixtures import prepared, shop, var_dir
+from tests.process_fixtures import prepared, shop, var_dir
 
 __all__ = ["prepared", "shop", "var_dir"]
