@@ -28,10 +28,9 @@ class Customer:
         self, *, action: str, files: dict[str, Any] | None = None, press: tuple[str, str] | None = None, **fields: str
     ) -> requests.Response:
         """Fill in and send the form of this page whose address contains `action`; what it already holds is kept."""
-        form = next((form for form in forms_of(self.page) if action in form.action), None)
-        assert form is not None, f"no form to {action} on {self.page.url}:\n{self.page.text[:3000]}"
-        if press:
-            assert press in form.buttons, f"no button {press} among {form.buttons}"
+        offered = [form for form in forms_of(self.page) if action in form.action]
+        form = next((form for form in offered if press is None or press in form.buttons), None)
+        assert form is not None, f"no form to {action!r} with {press} on {self.page.url}:\n{self.page.text[:3000]}"
         unknown = {*fields, *(files or {})} - {*form.fields, *form.boxes, *form.files}
         assert not unknown, f"the form has no field {unknown}"
         data = {**form.fields, **fields, **dict([press] if press else [])}
