@@ -168,12 +168,3 @@ def _abandon(submission: Submission) -> None:
     moves.move_submission(
         "lose_answer", submission_id=submission.pk, detail="its worker is gone", next_look_at=clock.now(), looks=0
     )
-
-
-def claim_look(submission_id: int, *, looks: int) -> bool:
-    """Move the next look on, growing with the looks; False when somebody else looks now."""
-    wait = LOOK_EVERY_SECONDS[min(looks, len(LOOK_EVERY_SECONDS) - 1)]
-    rows = Submission.objects.filter(
-        pk=submission_id, status__in=LIVE_SUBMISSION, looks=looks, next_look_at__lte=clock.now()
-    )
-    return rows.update(next_look_at=clock.after(wait), looks=F("looks") + 1) == 1

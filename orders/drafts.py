@@ -11,7 +11,7 @@ from django.db.models import F
 
 from orders import photos
 from orders.models import Order, OrderItem, Photo, Pose
-from orders.moves import move_order, write_draft
+from orders.moves import move_order, write_draft, write_order
 from waistheart import clock, guards, storage
 from waistheart.installation import ident
 from waistheart.models import normalise_email
@@ -84,6 +84,12 @@ def drop_superseded(order: Order) -> None:
 def drop_photo(photo: Photo) -> None:
     """Delete one photo's bytes, then say so on its row. A second call deletes nothing more."""
     storage.delete(key=photo.key)
+    _photo_is_gone(photo)
+
+
+@guards.block("orders.photo_gone")
+def _photo_is_gone(photo: Photo) -> None:
+    write_order(order_id=photo.order_id)
     Photo.objects.filter(pk=photo.pk, deleted_at__isnull=True).update(deleted_at=clock.now())
 
 

@@ -5,30 +5,30 @@ A mail is handed over once; a second time only, under the same Message-ID, when 
 
 import logging
 import smtplib
+from contextlib import suppress
 from email.utils import make_msgid
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.mail import EmailMultiAlternatives
-from django.db.models import F
+from django.core.mail import EmailMultiAlternatives, get_connection
+from django.core.mail.backends.base import BaseEmailBackend
+from django.db.models import F, Q
 from django.template.loader import render_to_string
 
 from billing.models import Entry, Payment
 from generation.states import JobStatus
 from orders import money
-from orders.models import Mail, Order, OrderItem
+from orders.models import Mail, Order, OrderItem, Photo
+from orders.moves import write_order
 from waistheart import clock, guards
 
 log = logging.getLogger(__name__)
 RETRY_SECONDS = (60, 300, 900, 3600)
 ANSWER_LOST_SECONDS = 600
 MAX_TRIES = 30
-# Before the message's text was sent, nothing can have been accepted: these may be tried again freely.
-NOT_ACCEPTED = (
-    ConnectionRefusedError,
-    smtplib.SMTPConnectError,
+# The mail server read the message, or its sender and recipient, and said no: these may be tried again freely.
+REFUSED = (
     smtplib.SMTPHeloError,
-    smtplib.SMTPAuthenticationError,
     smtplib.SMTPNotSupportedError,
     smtplib.SMTPSenderRefused,
     smtplib.SMTPRecipientsRefused,
@@ -56,13 +56,16 @@ def credits_kept(*, payment: Payment, order: Order | None) -> None:
 
 
 def tell(item: OrderItem) -> bool:
-    """Put the mail about a video's end into the outbox: ready, or could not make it. That credits came back is said only when the
-    ledger says so. A second call finds it told."""
+    """Put the mail about a video's end into the outbox, ready or could not make it, and let its photo go a day later.
+
+    That credits came back is said only when the ledger says so. A second call finds it told.
+    """
     return _tell(item).won
 
 
 @guards.block("orders.tell")
 def _tell(item: OrderItem) -> None:
+    write_order(order_id=item.order_id)
     guards.must("item.tell", OrderItem.objects.filter(pk=item.pk, told_at__isnull=True).update(told_at=clock.now()))
     job = item.job
     if job is None:
@@ -74,6 +77,9 @@ def _tell(item: OrderItem) -> None:
     else:
         raise guards.LostRace("item.returned")
     _put(order=item.order, kind=kind, occasion=f"job:{job.pk}", to=item.order.email)
+    Photo.objects.filter(key=item.photo_key, keep_until__isnull=True).update(
+        keep_until=clock.after(settings.PHOTO_KEPT_SECONDS)
+    )
 
 
 def _put(*, order: Order | None, kind: str, occasion: str, to: str, reference: str = "") -> None:
@@ -102,14 +108,22 @@ def hand_over(mail: Mail) -> str:
     message = message_of(mail)
     if not _claim(mail):
         return "taken"
+    mail.status, mail.handed_over, mail.tries = Mail.Status.SENDING, mail.handed_over + 1, mail.tries + 1
+    server = get_connection()
     try:
-        message.send()
-    except NOT_ACCEPTED as error:
+        server.open()
+    except (smtplib.SMTPException, OSError) as error:
+        # Nothing of the message has left us yet.
+        return _not_accepted(mail, error)
+    try:
+        server.send_messages([message])
+    except REFUSED as error:
         return _not_accepted(mail, error)
     except (smtplib.SMTPException, OSError) as error:
-        mail.handed_over += 1
         return _after_a_lost_answer(mail, f"{type(error).__name__}: {error}")
-    return _ended(mail, Mail.Status.SENT)
+    finally:
+        _say_goodbye(server)
+    return _sent(mail)
 
 
 def _claim(mail: Mail) -> bool:
@@ -124,12 +138,22 @@ def _claim(mail: Mail) -> bool:
     return claimed == 1
 
 
+def _this_handing_over(mail: Mail) -> Q:
+    """The row while it is in the handing over that `mail` was claimed for: a later one is somebody else's to judge."""
+    return Q(pk=mail.pk, status=Mail.Status.SENDING, handed_over=mail.handed_over)
+
+
+def _say_goodbye(server: BaseEmailBackend) -> None:
+    """End the conversation. What fails now says nothing about the message, which was answered before."""
+    with suppress(smtplib.SMTPException, OSError):
+        server.close()
+
+
 def _not_accepted(mail: Mail, error: Exception) -> str:
     """Definitely not taken: due again, later each time; after many tries a person must look."""
-    tries = mail.tries + 1
-    status = Mail.Status.FAILED if tries >= MAX_TRIES else Mail.Status.DUE
-    wait = RETRY_SECONDS[min(tries - 1, len(RETRY_SECONDS) - 1)]
-    Mail.objects.filter(pk=mail.pk, status=Mail.Status.SENDING).update(
+    status = Mail.Status.FAILED if mail.tries >= MAX_TRIES else Mail.Status.DUE
+    wait = RETRY_SECONDS[min(mail.tries, len(RETRY_SECONDS)) - 1]
+    Mail.objects.filter(_this_handing_over(mail)).update(
         status=status,
         state_since=clock.now(),
         handed_over=F("handed_over") - 1,
@@ -143,7 +167,7 @@ def _not_accepted(mail: Mail, error: Exception) -> str:
 def _after_a_lost_answer(mail: Mail, why: str) -> str:
     """It may have been taken: one repeat under the same Message-ID, then it stays unknown."""
     again = mail.handed_over < 2
-    Mail.objects.filter(pk=mail.pk, status=Mail.Status.SENDING).update(
+    Mail.objects.filter(_this_handing_over(mail)).update(
         status=Mail.Status.UNKNOWN,
         state_since=clock.now(),
         next_step_at=clock.after(ANSWER_LOST_SECONDS) if again else None,
@@ -153,11 +177,11 @@ def _after_a_lost_answer(mail: Mail, why: str) -> str:
     return Mail.Status.UNKNOWN
 
 
-def _ended(mail: Mail, status: str) -> str:
-    Mail.objects.filter(pk=mail.pk, status=Mail.Status.SENDING).update(
-        status=status, state_since=clock.now(), next_step_at=None, last_error=""
+def _sent(mail: Mail) -> str:
+    Mail.objects.filter(_this_handing_over(mail)).update(
+        status=Mail.Status.SENT, state_since=clock.now(), next_step_at=None, last_error=""
     )
-    return status
+    return Mail.Status.SENT
 
 
 def message_of(mail: Mail) -> EmailMultiAlternatives:

@@ -102,18 +102,11 @@ def adopt_recent_paid() -> int:
 
 
 def tell_ends() -> int:
-    """Put the mails about ended videos into the outbox, and let their photos go after a day."""
+    """Put the mails about ended videos into the outbox."""
     ended = OrderItem.objects.filter(told_at__isnull=True, job__status__in=JOB.final).select_related("order", "job")[
         :PAGE
     ]
-    count = 0
-    for item in ended:
-        if mail.tell(item):
-            Photo.objects.filter(key=item.photo_key, keep_until__isnull=True).update(
-                keep_until=clock.after(settings.PHOTO_KEPT_SECONDS)
-            )
-            count += 1
-    return count
+    return sum(mail.tell(item) for item in ended)
 
 
 def hand_over_mails() -> int:
