@@ -1,6 +1,7 @@
 """Once a day: recompute the ledger, delete what is past its time, and delete bytes that no row points at."""
 
 import logging
+from datetime import timedelta
 
 from django.conf import settings
 
