@@ -120,7 +120,7 @@ def sold(pose: Pose) -> dict[str, Any]:
 
 def closed() -> bool:
     """Whether the shop must not sell now: live and sandbox are mixed, something needed is missing, or there is no price."""
-    found = live.problems()
+    found = live.problems_now()
     for problem in found:
         log.error("selling is closed: %s %s", problem.id, problem.message)
     return bool(found) or not CreditPack.objects.filter(credits=1, currency=settings.CURRENCY, active=True).exists()

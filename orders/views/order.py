@@ -1,6 +1,7 @@
 """The order's own page, from payment to download, and the fragment that keeps it fresh."""
 
 from typing import Any
+from zlib import crc32
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -36,6 +37,10 @@ def progress(request: HttpRequest, code: str, key: str) -> HttpResponse:
     placed = common.placed_order(code=code, key=key)
     seen = request.GET.get("seen", "")
     context = _context(placed, seen=int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 4 else 0)
+    if request.GET.get("mark") == context["mark"]:
+        return HttpResponse(
+            status=204
+        )  # nothing to repaint: the bar's motion goes on, and a screen reader keeps its place
     context["changed"] = request.GET.get("state") != context["said"]
     return render(request, "pages/order_progress.html", context)
 
@@ -58,6 +63,7 @@ def cancel(request: HttpRequest, code: str, key: str) -> HttpResponse:
 def _context(placed: Order, *, seen: int) -> dict[str, Any]:
     now: Progress = progress_of.of(order=placed)
     share = None if now.share is None else max(now.share, min(seen, 95))
+    can_cancel = now.state in CANCELLABLE and flow.can_cancel(placed)
     return {
         "order": placed,
         "order_url": common.order_url(placed),
@@ -73,9 +79,17 @@ def _context(placed: Order, *, seen: int) -> dict[str, Any]:
         "share": share,
         "said": f"{now.state}{'-slow' if now.slow else ''}-{len(now.ready)}",
         "deleted_by": next((progress_of.deleted_by(job=item.job) for item in now.ready if item.job), None),
-        "can_cancel": now.state in CANCELLABLE and flow.can_cancel(placed),
+        "can_cancel": can_cancel,
+        "mark": _mark(now, share, can_cancel),
         "bank_says_pending": progress_of.payment_pending(order=placed),
     }
+
+
+def _mark(now: Progress, share: int | None, can_cancel: bool) -> str:
+    """A short name for all that the fragment shows; the same name means that a page already shows it."""
+    states = [item.state.value for item in now.items]
+    shown = (now.state.value, now.slow, now.minutes, now.place, now.poll, share, can_cancel, states)
+    return f"{crc32(repr(shown).encode()):x}"
 
 
 def _steps(placed: Order, now: Progress) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from django.utils.html import escape
 from billing.models import Entry
 from generation.models import Job, ProviderAccount
 from generation.providers import get_provider
-from orders import estimates, progress, words
+from orders import estimates, progress, visits, words
 from orders.models import Order, Photo
 from tests.orders import shop
 
@@ -146,10 +146,14 @@ def test_the_fragment_speaks_once_per_change_and_its_bar_never_falls(client: Cli
     assert "About 2 minutes left" in first
     again = re.search(r'hx-get="([^"]+)"', first)
     assert again
-    second = client.get(again.group(1).replace("&amp;", "&"))
-    assert "hx-swap-oob" not in second.content.decode()
-    assert 'value="90"' in second.content.decode()
-    assert second.headers["Cache-Control"] == "no-store"
+    asks = again.group(1).replace("&amp;", "&")
+    same = client.get(asks)
+    assert (same.status_code, same.content, same.headers["Cache-Control"]) == (204, b"", "no-store")
+    Order.objects.filter(pk=order.pk).update(paid_at=timezone.now() - timedelta(seconds=70))
+    second = client.get(asks).content.decode()
+    assert "About 1 minute left" in second
+    assert 'value="90"' in second
+    assert "hx-swap-oob" not in second
     assert client.get(shop.url(order, "progress/") + "?seen=-1&state=").status_code == 200
 
 
@@ -271,3 +275,8 @@ def test_a_job_state_this_code_does_not_know_is_shown_as_waiting(client: Client)
     job.status = "polishing"
     assert progress._state(job, None, set()) == progress.State.QUEUED
     assert Order.objects.get(pk=order.pk).status == "paid"
+
+
+def test_of_two_first_visits_at_once_one_is_greeted(client: Client):
+    order = shop.paid("queued")
+    assert [visits.first(order=order), visits.first(order=order)] == [True, False]

@@ -12,7 +12,8 @@
   function say(message) {
     fault.textContent = message;
     fault.hidden = !message;
-    input.toggleAttribute("aria-invalid", false);
+    input.closest(".field").classList.toggle("wrong", Boolean(message));
+    input.removeAttribute("aria-invalid");
     if (message) input.setAttribute("aria-invalid", "true");
   }
   // Only a picture taller than 9:16 has room above or below the frame.
@@ -60,7 +61,7 @@
       button.toggleAttribute("aria-disabled", false);
       if (on) button.setAttribute("aria-disabled", "true");
     };
-    const stopped = (message) => { busy(false); button.textContent = "Try again"; say(message); };
+    const stopped = (message) => { busy(false); button.textContent = "Try again"; say(message); fault.scrollIntoView({ block: "center" }); };
     request.open("POST", form.action);
     request.upload.onprogress = ({ loaded, total }) => {
       bar.value = (100 * loaded) / total;
