@@ -91,7 +91,8 @@ def page_of(payment: Payment) -> Asked:
     payment = checkout.open_session(payment)
     if payment.status in checkout.WAITING and payment.session_url:
         return Asked(url=payment.session_url)
-    return Asked("gateway_down" if payment.status in checkout.WAITING else "not_a_draft")
+    refused = payment.status == Payment.Status.FAILED and payment.session_id is None
+    return Asked("gateway_down" if refused or payment.status in checkout.WAITING else "not_a_draft")
 
 
 def reopen(*, order: Order) -> str:
