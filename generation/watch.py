@@ -1,6 +1,7 @@
 """Looking after submissions whose job does not wait for them: unknown ones, those of jobs in review, and of jobs that have ended."""
 
 import logging
+from datetime import timedelta
 
 from django.conf import settings
 
@@ -15,6 +16,7 @@ from waistheart import clock, guards
 
 log = logging.getLogger(__name__)
 MAX_RESUMES = 2
+CLOCKS_APART = timedelta(minutes=15)  # their list is asked from a little earlier: their clock is not ours
 RESUMED_AFTER = {"unknown_submit": {State.DONE, State.RUNNING}, "deadline": {State.DONE}}
 ENDED_BADLY = {State.FAILED, State.REFUSED, State.CANCELLED}
 
@@ -23,7 +25,7 @@ def recover(submission: Submission) -> Submission:
     """Look for an unknown submission at the provider by its image address, and adopt its id when found; the row as it is then."""
     provider = get_provider(submission.provider)
     try:
-        handle = provider.recover(submissions.ask_of(submission, submission.job), since=submission.sent_at)
+        handle = provider.recover(submissions.ask_of(submission, submission.job), since=submission.sent_at - CLOCKS_APART)
     except ProviderError as error:
         accounts.failure(submission.account, detail=f"list: {error}")
         return submission
