@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Case, Count, F, IntegerField, OuterRef, Q, Subquery, Sum, Value, When
-from django.db.models.functions import Coalesce
+from django.db.models import Case, CharField, Count, Exists, F, IntegerField, OuterRef, Q, Subquery, Sum, Value, When
+from django.db.models.functions import Cast, Coalesce, Concat
 
 from billing.models import Entry, Grant, Hold, HoldPart, Payment
+from billing.states import HoldStatus
 
 BALANCES = ("available", "held", "frozen", "owed")
 GONE = ("settled", "expired", "withdrawn")
+# A hold whose parts could not all be put back is released by its entries and a grant that replaces the rest.
+HOLD_LINES = {"held": ("held",), "settled": ("settled",), "released": ("released", "granted")}
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Difference:
 
 def differences() -> list[Difference]:
     """Every difference between balances, holds, payments and entries; empty when all adds up."""
-    return [*_grants(), *_holds(), *_payments()]
+    return [*_grants(), *_gone(), *_holds(), *_ends(), *_payments()]
 
 
 def _grants() -> list[Difference]:
@@ -62,16 +65,10 @@ def _grants() -> list[Difference]:
         0,
     )
     for grant in Grant.objects.annotate(**sums, gone=gone, in_holds=held_parts).iterator():
-        found += [
-            Difference(f"grant {grant.pk}", name, getattr(grant, name), getattr(grant, f"sum_{name}"))
-            for name in BALANCES
-            if getattr(grant, name) != getattr(grant, f"sum_{name}")
-        ]
         total = grant.available + grant.held + grant.frozen + grant.gone
-        if total != grant.credits:
-            found.append(Difference(f"grant {grant.pk}", "credits", grant.credits, total))
-        if grant.held != grant.in_holds:
-            found.append(Difference(f"grant {grant.pk}", "held in holds", grant.held, grant.in_holds))
+        pairs = [(name, getattr(grant, name), getattr(grant, f"sum_{name}")) for name in BALANCES]
+        pairs += [("credits", grant.credits, total), ("held in holds", grant.held, grant.in_holds)]
+        found += _unequal(f"grant {grant.pk}", pairs)
     return found
 
 
@@ -81,10 +78,44 @@ def _entry_sum(name: str) -> Coalesce:
 
 
 def _holds() -> list[Difference]:
-    """Each hold has the parts and credits it says it has."""
-    held = Hold.objects.annotate(n=Count("hold_parts__grant"), total=Coalesce(Sum("hold_parts__credits"), 0))
-    wrong = held.filter(~Q(n=F("parts")) | ~Q(total=F("credits"))).values_list("pk", "credits", "total")
-    return [Difference(f"hold {pk}", "credits", credits, total) for pk, credits, total in wrong]
+    """Each hold has the parts and credits it says, in grants of its owner that exist."""
+    found = []
+    stands = Q(hold_parts__grant__owner=F("owner"))
+    rows = Hold.objects.annotate(
+        n=Count("hold_parts__grant__credits", filter=stands),
+        total=Coalesce(Sum("hold_parts__credits", filter=stands), 0),
+    )
+    for hold in rows.filter(~Q(n=F("parts")) | ~Q(total=F("credits"))).iterator():
+        found += _unequal(f"hold {hold.pk}", [("parts", hold.parts, hold.n), ("credits", hold.credits, hold.total)])
+    return found
+
+
+def _ends() -> list[Difference]:
+    """Each hold ended as its entries say: not at all, or once and whole."""
+    found = []
+    rows = Hold.objects.annotate(occasion=Concat(Value("hold:"), Cast("pk", CharField())))
+    rows = rows.annotate(**{f"line_{end}": _hold_sum(*kinds) for end, kinds in HOLD_LINES.items()})
+    for hold in rows.iterator():
+        says = {end: hold.credits if end in (HoldStatus.HELD, hold.status) else 0 for end in HOLD_LINES}
+        found += _unequal(f"hold {hold.pk}", [(end, says[end], getattr(hold, f"line_{end}")) for end in HOLD_LINES])
+    return found
+
+
+def _hold_sum(*kinds: str) -> Coalesce:
+    """The credits of a hold's entries of some kinds."""
+    rows = Entry.objects.filter(occasion=OuterRef("occasion"), kind__in=kinds).order_by().values("occasion")
+    return Coalesce(Subquery(rows.annotate(n=Sum("credits")).values("n"), output_field=IntegerField()), 0)
+
+
+def _gone() -> list[Difference]:
+    """Entries whose grant's row is gone. Grants are never deleted: somebody did it by hand."""
+    left = Entry.objects.filter(~Exists(Grant.objects.filter(pk=OuterRef("grant_id")))).order_by().values("grant_id")
+    rows = left.annotate(total=Sum(F("available") + F("held") + F("frozen")))
+    return [Difference(f"grant {row['grant_id']}", "credits of a deleted row", 0, row["total"]) for row in rows]
+
+
+def _unequal(row: str, pairs: list[tuple[str, int, int]]) -> list[Difference]:
+    return [Difference(row, what, says, ledger) for what, says, ledger in pairs if says != ledger]
 
 
 def _payments() -> list[Difference]:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db.models import Case, F, OuterRef, Q, Subquery, Value, When
-from django.db.models.functions import Least
+from django.db.models import Case, F, IntegerField, OuterRef, PositiveIntegerField, Q, Subquery, Value, When
+from django.db.models.functions import Greatest, Least
 
 from billing.models import Entry, Grant, Hold, HoldPart, Wallet
 from billing.states import HoldStatus
@@ -103,22 +103,14 @@ def settle(*, hold_id: int, owner_id: int) -> int:
     """End a hold because its video is delivered; answers how many credits the ledger is short of (0: all is well).
 
     A shortfall withholds nothing: the customer has the video, and the audit shows the difference. What the processor took back
-    while it was held (`owed`) shrinks to what is still held; the rest is a loss, written as the entry's `owed`.
+    while it was held (`owed`) shrinks to what is still held; the rest is booked as a loss.
     """
     row = _end(hold_id=hold_id, owner_id=owner_id, status=HoldStatus.SETTLED)
     parts = _parts(hold_id)
-    part = _part_of(hold_id)
-    Grant.objects.filter(hold_parts__hold_id=hold_id).update(
-        held=F("held") - part, owed=Least(F("owed"), F("held") - part)
-    )
-    Entry.objects.bulk_create(
-        [
-            Entry(kind=KIND.SETTLED, occasion=f"hold:{hold_id}", grant_id=p.grant_id, credits=p.credits, held=-p.credits,
-                  owed=min(0, p.grant.held - p.credits - p.grant.owed))
-            for p in parts
-        ]
-    )  # fmt: skip
-    return row.credits - sum(p.credits for p in parts)
+    still_held = Greatest(F("held") - _part_of(hold_id), Value(0))
+    Grant.objects.filter(hold_parts__hold_id=hold_id).update(held=still_held, owed=Least(F("owed"), still_held))
+    Entry.objects.bulk_create([entry for part in parts for entry in _settled_entries(hold_id=hold_id, part=part)])
+    return row.credits - sum(_taken(part) for part in parts)
 
 
 def release(*, hold_id: int, owner_id: int, note: str) -> int:
@@ -147,11 +139,11 @@ def release_what_is_left(*, hold_id: int, owner_id: int, note: str, made_by: str
     Inside the block that closes the job, so "returned" is true when it is said. The new grant's occasion is the hold: one per hold.
     """
     row = _end(hold_id=hold_id, owner_id=owner_id, status=HoldStatus.RELEASED)
+    parts = [part for part in _parts(hold_id) if _taken(part) == part.credits]
     _expire_before_return(hold_id=hold_id)
-    parts = _parts(hold_id)
     _put_back(hold_id)
     Entry.objects.bulk_create([_released_entry(hold_id=hold_id, part=p, note=note) for p in parts])
-    missing = row.credits - sum(p.credits for p in parts)
+    missing = max(0, row.credits - sum(p.credits for p in parts))
     if missing:
         grant_from_staff(owner_id=owner_id, credits=missing, reason=note, made_by=made_by, occasion=f"hold:{hold_id}")
     return missing
@@ -209,7 +201,13 @@ def _parts(hold_id: int) -> list[HoldPart]:
 
 def _part_of(hold_id: int) -> Subquery:
     """Inside an UPDATE over grants: the credits this hold has in the grant at hand."""
-    return Subquery(HoldPart.objects.filter(hold_id=hold_id, grant_id=OuterRef("pk")).values("credits"))
+    part = HoldPart.objects.filter(hold_id=hold_id, grant_id=OuterRef("pk"))
+    return Subquery(part.values("credits"), output_field=PositiveIntegerField())
+
+
+def _taken(part: HoldPart) -> int:
+    """How many of a part's credits its grant really holds: all of them, unless somebody changed the row by hand."""
+    return min(part.credits, part.grant.held)
 
 
 def _put_back(hold_id: int) -> int:
@@ -219,14 +217,15 @@ def _put_back(hold_id: int) -> int:
     return Grant.objects.filter(hold_parts__hold_id=hold_id, held__gte=part).update(
         held=F("held") - part,
         owed=F("owed") - Least(F("owed"), part),
-        available=Case(When(disputed=False, then=F("available") + rest), default=F("available")),
-        frozen=Case(When(disputed=True, then=F("frozen") + rest), default=F("frozen")),
+        available=F("available") + Case(When(disputed=False, then=rest), default=Value(0), output_field=IntegerField()),
+        frozen=F("frozen") + Case(When(disputed=True, then=rest), default=Value(0), output_field=IntegerField()),
     )
 
 
 def _expire_before_return(*, hold_id: int) -> None:
     """Expire what is still available in this hold's expired grants, and give them their new time."""
-    expired = Grant.objects.filter(hold_parts__hold_id=hold_id, expires_at__lte=clock.now())
+    # One moment for both statements: a grant that expires between them would lose its credits without a line in the ledger.
+    expired = Grant.objects.filter(hold_parts__hold_id=hold_id, expires_at__lte=clock.read())
     seen = list(expired)
     if not seen:
         return
@@ -244,6 +243,16 @@ def _held_entry(*, hold: Hold, grant_id: int, credits: int) -> Entry:
     return Entry(
         kind=KIND.HELD, occasion=f"hold:{hold.pk}", grant_id=grant_id, credits=credits, available=-credits, held=credits
     )
+
+
+def _settled_entries(*, hold_id: int, part: HoldPart) -> list[Entry]:
+    """What a settle took out of one grant, and beside it the loss of what the processor had taken back."""
+    taken = _taken(part)
+    loss = max(0, part.grant.owed - (part.grant.held - taken))
+    occasion = f"hold:{hold_id}"
+    settled = Entry(kind=KIND.SETTLED, occasion=occasion, grant_id=part.grant_id, credits=taken, held=-taken)
+    lost = Entry(kind=KIND.LOSS, occasion=occasion, grant_id=part.grant_id, credits=loss, owed=-loss)
+    return [entry for entry in (settled, lost) if entry.credits]
 
 
 def _released_entry(*, hold_id: int, part: HoldPart, note: str) -> Entry:

@@ -205,6 +205,8 @@ class Entry(models.Model):
         verbose_name_plural = "entries"
         constraints: ClassVar = [
             models.UniqueConstraint(name="entry_is_written_once", fields=["kind", "occasion", "grant"]),
+            # A second grant is another row: only this keeps one occasion from giving twice.
+            models.UniqueConstraint(name="one_grant_per_occasion", fields=["occasion"], condition=Q(kind="granted")),
             models.CheckConstraint(name="entry_moves_something", condition=Q(credits__gte=1)),
             models.CheckConstraint(
                 name="entry_moves_what_its_kind_says",

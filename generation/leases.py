@@ -43,6 +43,7 @@ def _take(lease: Lease) -> None:
     free = Q(lease_id__isnull=True) | Q(lease_until__lte=clock.now())
     rows = Job.objects.filter(free, pk=lease.seen.job_id, status=lease.seen.status, version=lease.seen.version)
     guards.must("lease.take", rows.update(lease_id=lease.id, lease_until=clock.after(settings.LEASE_SECONDS)))
+    _full_time(lease)
 
 
 def renew(lease: Lease) -> None:
@@ -57,6 +58,16 @@ def _renew(lease: Lease) -> None:
         pk=lease.seen.job_id, status=lease.seen.status, lease_id=lease.id, lease_until__gt=clock.now()
     )
     guards.must("lease.renew", rows.update(lease_until=clock.after(settings.LEASE_SECONDS)))
+    _full_time(lease)
+
+
+def _full_time(lease: Lease) -> None:
+    """Write the end once more, now that the row is mine.
+
+    PostgreSQL computes an UPDATE's new values before it waits for the row, and again only if the row was changed meanwhile: behind a
+    rival that undid what it did, the lease would be short by the wait.
+    """
+    Job.objects.filter(pk=lease.seen.job_id, lease_id=lease.id).update(lease_until=clock.after(settings.LEASE_SECONDS))
 
 
 def drop(lease: Lease) -> None:

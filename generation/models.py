@@ -100,7 +100,8 @@ class Job(models.Model):
                 name="completed_job_has_a_video",
                 condition=~Q(status="completed")
                 | Q(deleted_at__isnull=False)
-                | (~Q(video_key="") & Q(video_size__gt=0) & ~Q(video_sha256="")),
+                # A CHECK that comes to NULL is kept, so a missing size must be asked for by itself.
+                | (~Q(video_key="") & Q(video_size__isnull=False, video_size__gt=0) & ~Q(video_sha256="")),
             ),
             models.CheckConstraint(
                 name="lease_has_an_end", condition=Q(lease_id__isnull=True) | Q(lease_until__isnull=False)

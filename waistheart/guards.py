@@ -28,6 +28,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 REPEATS = 3
 SERIALISATION_STATES = {"40001", "40P01"}
+UNIQUE_VIOLATIONS = {"23505", "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"}
 
 
 class LostRace(Exception):
@@ -61,7 +62,7 @@ def block(name: str) -> Callable[[Callable[P, T]], Callable[P, Outcome[T]]]:
     def decorate(body: Callable[P, T]) -> Callable[P, Outcome[T]]:
         @functools.wraps(body)
         def run(*args: P.args, **kwargs: P.kwargs) -> Outcome[T]:
-            for attempt in range(1, REPEATS + 1):
+            for repeats in range(REPEATS + 1):
                 try:
                     with transaction.atomic(durable=True):
                         value = body(*args, **kwargs)
@@ -71,7 +72,7 @@ def block(name: str) -> Callable[[Callable[P, T]], Callable[P, Outcome[T]]]:
                     log.info("guard lost: %s in block %s", loss.guard, name)
                     return Outcome(False, lost=loss.guard)
                 except OperationalError as error:
-                    if attempt == REPEATS or not is_serialisation_failure(error):
+                    if repeats == REPEATS or not is_serialisation_failure(error):
                         raise
                     count(f"{name}.repeated")
             raise AssertionError("unreachable")
@@ -83,8 +84,7 @@ def block(name: str) -> Callable[[Callable[P, T]], Callable[P, Outcome[T]]]:
 
 def must(guard: str, rows: int) -> None:
     """Judge the guard that decides: exactly one row, else LostRace (none) or GuardBroken (several)."""
-    if not connection.in_atomic_block:
-        raise GuardBroken(f"{guard} stands outside a block")
+    inside(guard)
     if rows == 0:
         raise LostRace(guard)
     if rows != 1:
@@ -93,17 +93,24 @@ def must(guard: str, rows: int) -> None:
 
 def may(guard: str, rows: int) -> bool:
     """Judge an optional guard: the block goes on without it, the loss is not a loss."""
+    inside(guard)
     if rows > 1:
         raise GuardBroken(f"{guard} matched {rows} rows")
     return rows == 1
 
 
 def insert(guard: str, make: Callable[[], T]) -> T:
-    """Let a unique row be the decision: an IntegrityError of `make` becomes LostRace. It must be the first act of its block."""
+    """Let a unique row be the decision: a second one of `make` becomes LostRace. It must be the first act of its block.
+
+    Any other IntegrityError, a CHECK or a missing parent, is a bug and stays one.
+    """
+    inside(guard)
     try:
         with transaction.atomic():
             return make()
     except IntegrityError as error:
+        if not is_unique_violation(error):
+            raise
         raise LostRace(guard) from error
 
 
@@ -132,6 +139,18 @@ def count(guard: str) -> None:
                 rows.update(lost=F("lost") + 1, last_lost=clock.now())
     except DatabaseError:
         log.warning("could not count %s", guard, exc_info=True)
+
+
+def inside(guard: str) -> None:
+    """Refuse a guard outside a transaction: what it decided would stand alone, and nothing could be undone."""
+    if not connection.in_atomic_block:
+        raise GuardBroken(f"{guard} stands outside a block")
+
+
+def is_unique_violation(error: IntegrityError) -> bool:
+    """Whether the row exists already, as PostgreSQL's state or SQLite's name of the error says."""
+    cause = error.__cause__
+    return bool({getattr(cause, "sqlstate", None), getattr(cause, "sqlite_errorname", None)} & UNIQUE_VIOLATIONS)
 
 
 def is_serialisation_failure(error: OperationalError) -> bool:
