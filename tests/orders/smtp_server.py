@@ -1,0 +1,109 @@
+"""A small mail server that speaks real SMTP and can behave badly: one named manner per connection."""
+
+import email
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.message import Message
+from typing import IO
+
+MANNERS = frozenset(
+    {
+        "take",
+        "no_greeting",
+        "drop_after_text",
+        "hang_after_text",
+        "hang_at_goodbye",
+        "refuse_sender",
+        "refuse_recipient",
+        "refuse_text",
+    }
+)
+REFUSALS = {"MAIL": "refuse_sender", "RCPT": "refuse_recipient"}
+
+
+class MailServer:
+    """`manners` are used up one per connection, afterwards everything is taken. `taken` are the messages whose text it has in full."""
+
+    def __init__(self) -> None:
+        self.manners: list[str] = []
+        self.taken: list[Message] = []
+        self.connections = 0
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self.listening.getsockname()[1])
+        self.ended = threading.Event()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def behave(self, *manners: str) -> None:
+        """How the next connections will be treated."""
+        assert MANNERS.issuperset(manners)
+        self.manners += manners
+
+    def stop(self) -> None:
+        self.ended.set()
+        self.listening.close()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                connection, _ = self.listening.accept()
+            except OSError:
+                return
+            self.connections += 1
+            manner = self.manners.pop(0) if self.manners else "take"
+            threading.Thread(target=self._serve, args=(connection, manner), daemon=True).start()
+
+    def _serve(self, connection: socket.socket, manner: str) -> None:
+        with connection, connection.makefile("rwb", buffering=0) as line:
+            if manner == "no_greeting":
+                self.ended.wait()
+                return
+            say(line, "220 ready")
+            while words := line.readline().decode().split():
+                if not self._answer(line, words[0].upper(), manner):
+                    return
+
+    def _answer(self, line: IO[bytes], verb: str, manner: str) -> bool:
+        """Answer one command; False ends the conversation."""
+        if verb == "DATA":
+            return self._text(line, manner)
+        if verb == "QUIT" and manner == "hang_at_goodbye":
+            self.ended.wait()
+        elif verb == "QUIT":
+            say(line, "221 bye")
+        elif manner == REFUSALS.get(verb):
+            say(line, "450 not now")
+        else:
+            say(line, "250 ok")
+        return verb != "QUIT"
+
+    def _text(self, line: IO[bytes], manner: str) -> bool:
+        say(line, "354 go on")
+        text = b""
+        while (part := line.readline()) not in (b".\r\n", b""):
+            text += part
+        if manner == "refuse_text":
+            say(line, "451 not now")
+            return True
+        self.taken.append(email.message_from_bytes(text))
+        if manner == "hang_after_text":
+            self.ended.wait()
+        elif manner != "drop_after_text":
+            say(line, "250 taken")
+            return True
+        return False
+
+
+def say(line: IO[bytes], words: str) -> None:
+    line.write(f"{words}\r\n".encode())
+
+
+@contextmanager
+def mail_server() -> Iterator[MailServer]:
+    """Run one on a free port."""
+    server = MailServer()
+    try:
+        yield server
+    finally:
+        server.stop()
