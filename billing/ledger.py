@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db.models import Case, F, IntegerField, OuterRef, PositiveIntegerField, Q, Subquery, Value, When
 from django.db.models.functions import Greatest, Least
 
+from billing import entries
 from billing.models import Entry, Grant, Hold, HoldPart, Wallet
 from billing.states import HoldStatus
 from waistheart import clock, guards
@@ -61,7 +62,7 @@ def grant_bought(*, owner_id: int, payment_id: int, credits: int, holds: Sequenc
         kind=KIND.GRANTED, occasion=f"payment:{payment_id}", grant=grant, credits=credits, available=credits
     )
     Entry.objects.bulk_create(
-        [granted, *(_held_entry(hold=row, grant_id=grant.pk, credits=row.credits) for row in rows)]
+        [granted, *(entries.held(hold_id=row.pk, grant_id=grant.pk, credits=row.credits) for row in rows)]
     )
     return Bought(grant, rows)
 
@@ -95,7 +96,7 @@ def hold(*, owner_id: int, credits: int) -> Hold:
     )
     if moved != len(parts):
         raise guards.LostRace("grant.hold")
-    Entry.objects.bulk_create([_held_entry(hold=row, grant_id=grant_id, credits=n) for grant_id, n in parts])
+    Entry.objects.bulk_create([entries.held(hold_id=row.pk, grant_id=grant_id, credits=n) for grant_id, n in parts])
     return row
 
 
@@ -109,8 +110,8 @@ def settle(*, hold_id: int, owner_id: int) -> int:
     parts = _parts(hold_id)
     still_held = Greatest(F("held") - _part_of(hold_id), Value(0))
     Grant.objects.filter(hold_parts__hold_id=hold_id).update(held=still_held, owed=Least(F("owed"), still_held))
-    Entry.objects.bulk_create([entry for part in parts for entry in _settled_entries(hold_id=hold_id, part=part)])
-    return row.credits - sum(_taken(part) for part in parts)
+    Entry.objects.bulk_create([entry for part in parts for entry in entries.settled(hold_id=hold_id, part=part)])
+    return row.credits - sum(entries.taken(part) for part in parts)
 
 
 def release(*, hold_id: int, owner_id: int, note: str) -> int:
@@ -129,7 +130,7 @@ def release(*, hold_id: int, owner_id: int, note: str) -> int:
     put_back = _put_back(hold_id)
     if put_back != row.parts:
         raise RestoreIncomplete(f"hold {hold_id}: {put_back} of {row.parts} grants took their credits back")
-    Entry.objects.bulk_create([_released_entry(hold_id=hold_id, part=p, note=note) for p in parts])
+    Entry.objects.bulk_create([entries.released(hold_id=hold_id, part=p, note=note) for p in parts])
     return row.credits
 
 
@@ -139,10 +140,10 @@ def release_what_is_left(*, hold_id: int, owner_id: int, note: str, made_by: str
     Inside the block that closes the job, so "returned" is true when it is said. The new grant's occasion is the hold: one per hold.
     """
     row = _end(hold_id=hold_id, owner_id=owner_id, status=HoldStatus.RELEASED)
-    parts = [part for part in _parts(hold_id) if _taken(part) == part.credits]
+    parts = [part for part in _parts(hold_id) if entries.taken(part) == part.credits]
     _expire_before_return(hold_id=hold_id)
     _put_back(hold_id)
-    Entry.objects.bulk_create([_released_entry(hold_id=hold_id, part=p, note=note) for p in parts])
+    Entry.objects.bulk_create([entries.released(hold_id=hold_id, part=p, note=note) for p in parts])
     missing = max(0, row.credits - sum(p.credits for p in parts))
     if missing:
         grant_from_staff(owner_id=owner_id, credits=missing, reason=note, made_by=made_by, occasion=f"hold:{hold_id}")
@@ -157,9 +158,7 @@ def expire_grant(*, grant_id: int, owner_id: int) -> int:
     if seen is None:
         raise guards.LostRace("grant.expire")
     guards.must("grant.expire", due.filter(available=seen.available).update(available=0))
-    Entry.objects.create(
-        kind=KIND.EXPIRED, occasion=_expiry(seen), grant=seen, credits=seen.available, available=-seen.available
-    )
+    entries.expired(seen).save(force_insert=True)
     return seen.available
 
 
@@ -205,11 +204,6 @@ def _part_of(hold_id: int) -> Subquery:
     return Subquery(part.values("credits"), output_field=PositiveIntegerField())
 
 
-def _taken(part: HoldPart) -> int:
-    """How many of a part's credits its grant really holds: all of them, unless somebody changed the row by hand."""
-    return min(part.credits, part.grant.held)
-
-
 def _put_back(hold_id: int) -> int:
     """One UPDATE over the grants of a hold; answers how many took their credits back."""
     part = _part_of(hold_id)
@@ -230,47 +224,5 @@ def _expire_before_return(*, hold_id: int) -> None:
     if not seen:
         return
     lapsed = [g for g in seen if g.available]
-    Entry.objects.bulk_create(
-        [
-            Entry(kind=KIND.EXPIRED, occasion=_expiry(g), grant=g, credits=g.available, available=-g.available)
-            for g in lapsed
-        ]
-    )
+    Entry.objects.bulk_create([entries.expired(grant) for grant in lapsed])
     expired.update(available=Value(0), expires_at=clock.after(settings.RETURNED_GRANT_SECONDS))
-
-
-def _held_entry(*, hold: Hold, grant_id: int, credits: int) -> Entry:
-    return Entry(
-        kind=KIND.HELD, occasion=f"hold:{hold.pk}", grant_id=grant_id, credits=credits, available=-credits, held=credits
-    )
-
-
-def _settled_entries(*, hold_id: int, part: HoldPart) -> list[Entry]:
-    """What a settle took out of one grant, and beside it the loss of what the processor had taken back."""
-    taken = _taken(part)
-    loss = max(0, part.grant.owed - (part.grant.held - taken))
-    occasion = f"hold:{hold_id}"
-    settled = Entry(kind=KIND.SETTLED, occasion=occasion, grant_id=part.grant_id, credits=taken, held=-taken)
-    lost = Entry(kind=KIND.LOSS, occasion=occasion, grant_id=part.grant_id, credits=loss, owed=-loss)
-    return [entry for entry in (settled, lost) if entry.credits]
-
-
-def _released_entry(*, hold_id: int, part: HoldPart, note: str) -> Entry:
-    filled = min(part.grant.owed, part.credits)
-    rest = part.credits - filled
-    return Entry(
-        kind=KIND.RELEASED,
-        occasion=f"hold:{hold_id}",
-        grant_id=part.grant_id,
-        credits=part.credits,
-        held=-part.credits,
-        owed=-filled,
-        available=0 if part.grant.disputed else rest,
-        frozen=rest if part.grant.disputed else 0,
-        note=note[:200],
-    )
-
-
-def _expiry(grant: Grant) -> str:
-    """A grant may expire again after credits came back to it: the occasion names the instant."""
-    return f"expiry:{int(grant.expires_at.timestamp())}"

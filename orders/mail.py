@@ -72,7 +72,7 @@ def _tell(item: OrderItem) -> None:
         raise guards.LostRace("item.tell")
     if job.status == JobStatus.COMPLETED:
         kind = "ready"
-    elif Entry.objects.filter(kind="released", occasion=f"hold:{job.hold_id}").exists():
+    elif Entry.objects.filter(kind__in=["released", "granted"], occasion=f"hold:{job.hold_id}").exists():
         kind = "could_not_make_it"
     else:
         raise guards.LostRace("item.returned")
