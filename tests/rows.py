@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import F, Model
 
 from billing import ledger
-from billing.models import Grant, Hold, Payment, Wallet
+from billing.models import Entry, Grant, Hold, Payment, Wallet
 from generation.models import Job, ProviderAccount, Submission
 from generation.moves import bear
 from orders.models import Order
@@ -58,6 +58,35 @@ def new_grant(*, owner_id: int, credits: int = 1, days: float = 365) -> Grant:
     grant = done(ledger.grant_from_staff, owner_id=owner_id, credits=credits, **reason)
     Grant.objects.filter(pk=grant.pk).update(expires_at=clock.after(days * DAY))
     return Grant.objects.get(pk=grant.pk)
+
+
+def take_back(grant: Grant, credits: int) -> None:
+    """The processor took back what is held: from now on the grant owes it."""
+    Grant.objects.filter(pk=grant.pk).update(owed=F("owed") + credits)
+    Entry.objects.create(kind="owed", occasion=f"refund:{uuid.uuid4().hex}", grant=grant, credits=credits, owed=credits)
+
+
+def dispute(grant: Grant) -> None:
+    """The payment is disputed: what is available is frozen."""
+    now = Grant.objects.get(pk=grant.pk)
+    moved = {"available": -now.available, "frozen": now.available}
+    Grant.objects.filter(pk=grant.pk).update(disputed=True, available=0, frozen=F("frozen") + now.available)
+    if now.available:
+        Entry.objects.create(
+            kind="frozen", occasion=f"dispute:{uuid.uuid4().hex}", grant=grant, credits=now.available, **moved
+        )
+
+
+def delete_by_hand(row: Model) -> None:
+    """Delete a row with its foreign keys switched off, as nobody ever should. Needs a test with real transactions."""
+    off, on = {
+        "postgresql": ("SET session_replication_role = replica", "SET session_replication_role = DEFAULT"),
+        "sqlite": ("PRAGMA foreign_keys = OFF", "PRAGMA foreign_keys = ON"),
+    }[connection.vendor]
+    with connection.cursor() as cursor:
+        cursor.execute(off)
+        cursor.execute(f'DELETE FROM "{row._meta.db_table}" WHERE id = %s', [row.pk])
+        cursor.execute(on)
 
 
 def new_hold(*, owner_id: int, credits: int = 1) -> Hold:
