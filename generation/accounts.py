@@ -11,12 +11,13 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from generation.models import ProviderAccount, Submission
-from generation.providers.base import Provider
+from generation.providers.base import Misconfigured, OutOfCredits, Provider, RateLimited
 from waistheart import clock, guards
 
 log = logging.getLogger(__name__)
 STATE = ProviderAccount.State
 TOO_FAST_SECONDS = 30
+LONGEST_SLOW_SECONDS = 3600
 UNAVAILABLE_PROBE_SECONDS = 60
 FAILURES = 3
 
@@ -96,10 +97,21 @@ def accepted(submission: Submission) -> None:
 
 
 def slow_down(row: ProviderAccount, *, seconds: float | None) -> None:
-    """The provider said too fast: begin no POST before then."""
-    ProviderAccount.objects.filter(pk=row.pk).update(
-        not_before=clock.after(max(1.0, seconds if seconds is not None else TOO_FAST_SECONDS)), writes=F("writes") + 1
-    )
+    """The provider said too fast: begin no POST before then, but try again within the hour whatever it said."""
+    wait = TOO_FAST_SECONDS if seconds is None else min(max(1.0, seconds), LONGEST_SLOW_SECONDS)
+    ProviderAccount.objects.filter(pk=row.pk).update(not_before=clock.after(wait), writes=F("writes") + 1)
+
+
+def read_failed(row: ProviderAccount, error: Exception, *, what: str) -> None:
+    """A read was refused or failed: too fast slows down, an empty account or a wrong key is an outage of its own, the rest counts."""
+    if isinstance(error, RateLimited):
+        slow_down(row, seconds=error.retry_after)
+    elif isinstance(error, OutOfCredits):
+        open_outage(row, state=STATE.OUT_OF_CREDITS, detail=f"{what}: {error}")
+    elif isinstance(error, Misconfigured):
+        open_outage(row, state=STATE.MISCONFIGURED, detail=f"{what}: {error}")
+    else:
+        failure(row, detail=f"{what}: {error}")
 
 
 def failure(row: ProviderAccount, *, detail: str) -> None:

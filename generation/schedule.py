@@ -13,13 +13,23 @@ from generation.models import Job, ProviderAccount, Submission
 from generation.states import LIVE_SUBMISSION
 from waistheart import clock
 
+STORAGE_TROUBLE = "StorageError"  # how the last error of a job begins whose photo or image could not be had
 
-def next_ids(account: ProviderAccount, *, most: int) -> list[int]:
-    """The ids of the next jobs to submit on this account, in their order; at most `most`, and none when no slot is free."""
+
+def next_ids(account: ProviderAccount, *, most: int, asking: int | None = None) -> list[int]:
+    """The ids of the next jobs to submit on this account, in their order; at most `most`, and none when no slot is free.
+
+    A job that was put off is left out until its next step is due; `asking` is the one whose step has come.
+    """
     free = min(most, accounts.free_slots(account))
     if free <= 0:
         return []
-    return list(_in_turn(account).values_list("pk", flat=True)[:free])
+    return list(_in_turn(account, asking=asking).values_list("pk", flat=True)[:free])
+
+
+def next_of_model(row: ProviderAccount, *, asking: int | None = None) -> int | None:
+    """The job with which a model in an outage of its own is probed: the first in turn of those that wait for it."""
+    return next(iter(_in_turn(row, asking=asking).values_list("pk", flat=True)[:1]), None)
 
 
 def place(job: Job, account: ProviderAccount) -> int:
@@ -28,7 +38,8 @@ def place(job: Job, account: ProviderAccount) -> int:
     return ids.index(job.pk) if job.pk in ids else len(ids)
 
 
-def _in_turn(account: ProviderAccount) -> QuerySet[Job]:
+def _in_turn(account: ProviderAccount, *, asking: int | None = None) -> QuerySet[Job]:
+    """The jobs that wait for an account, or where the row names a model for that one, in their order."""
     live = Submission.objects.filter(job=OuterRef("pk"), status__in=LIVE_SUBMISSION)
     in_flight = (
         Submission.objects.filter(
@@ -42,11 +53,13 @@ def _in_turn(account: ProviderAccount) -> QuerySet[Job]:
         .values("n")
     )
     stopped = HoldPart.objects.filter(Q(grant__owed__gt=0) | Q(grant__disputed=True), hold=OuterRef("hold"))
-    waiting = Job.objects.filter(~Exists(live), ~Exists(stopped), status="queued", provider=account.provider).exclude(
-        failures__gt=0, next_step_at__gt=clock.now()
-    )
-    blocked = list(accounts.blocked_models(account))
-    if blocked:
+    waiting = Job.objects.filter(~Exists(live), ~Exists(stopped), status="queued", provider=account.provider)
+    # One whose photo cannot be read now, or that raised: it must not hold the others' turns.
+    put_off = (Q(failures__gt=0) | Q(last_error__startswith=STORAGE_TROUBLE)) & Q(next_step_at__gt=clock.now())
+    waiting = waiting.exclude(put_off & ~Q(pk=asking)) if asking else waiting.exclude(put_off)
+    if account.model:
+        waiting = waiting.filter(model=account.model)
+    elif blocked := list(accounts.blocked_models(account)):
         waiting = waiting.exclude(model__in=blocked)
     nth = Window(RowNumber(), partition_by=F("owner"), order_by=["created_at", "id"])
     turn = F("nth") + F("in_flight")

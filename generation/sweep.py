@@ -70,16 +70,12 @@ def probe_is_due(account: ProviderAccount) -> bool:
 
 
 def model_probes() -> Iterator[int]:
-    """For each model in an outage whose probe is due, the oldest job that waits for it."""
-    rows = (
-        ProviderAccount.objects.exclude(model="")
-        .exclude(state=accounts.STATE.OK)
-        .filter(next_probe_at__lte=clock.now())
-    )
-    live = Submission.objects.filter(job=OuterRef("pk"), status__in=LIVE_SUBMISSION)
-    for row in rows:
-        jobs = Job.objects.filter(~Exists(live), status=JobStatus.QUEUED, provider=row.provider, model=row.model)
-        yield from jobs.order_by("created_at", "id").values_list("pk", flat=True)[:1]
+    """For each model in an outage whose probe is due, the job whose turn it is among those that wait for it."""
+    outages = ProviderAccount.objects.exclude(model="").exclude(state=accounts.STATE.OK)
+    for row in outages.filter(next_probe_at__lte=clock.now()):
+        job_id = schedule.next_of_model(row)
+        if job_id is not None:
+            yield job_id
 
 
 def probe(publish: Publish) -> int:

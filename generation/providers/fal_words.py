@@ -1,6 +1,7 @@
 """fal's answers in our words: which refusals mean what. The table stands at the top of `fal.py`."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,7 +67,9 @@ def text(data: Any) -> str:
 
 
 def seconds(text: str | None) -> float | None:
+    """A header's number of seconds; None for a date, a negative, an endless or no number."""
     try:
-        return float(text) if text else None
+        number = float(text) if text else -1.0
     except ValueError:
         return None
+    return number if 0 <= number < math.inf else None
