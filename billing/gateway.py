@@ -12,6 +12,7 @@ from typing import Any
 import requests
 import stripe
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 from billing.gateway_errors import BadSignature, GatewayMisconfigured, GatewayRefused, UnreadableEvent, translated
 from billing.receipts import EventRef, Receipt, Session, event_ref, receipt
@@ -26,8 +27,11 @@ EXPAND = ["payment_intent.latest_charge"]
 
 
 def get_gateway() -> "StripeGateway":
-    """The gateway for the settings as they are now; raises when live and sandbox are mixed or the key is missing."""
-    require_consistent()
+    """The gateway for the settings as they are now; GatewayMisconfigured when live and sandbox are mixed or the key is missing."""
+    try:
+        require_consistent()
+    except ImproperlyConfigured as error:
+        raise GatewayMisconfigured(str(error)) from error
     return StripeGateway(
         api_key=settings.STRIPE_SECRET_KEY,
         webhook_secret=settings.STRIPE_WEBHOOK_SECRET,
@@ -142,5 +146,6 @@ def _signed(body: bytes, signature: str, secret: str) -> bool:
     try:
         stripe.WebhookSignature.verify_header(body, signature, secret, tolerance=SIGNATURE_SECONDS)
         return True
-    except (stripe.SignatureVerificationError, ValueError):
+    except (stripe.SignatureVerificationError, ValueError, TypeError):
+        # TypeError: the header is a stranger's, and the library compares only ASCII.
         return False

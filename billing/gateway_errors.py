@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import stripe
+from django.core.exceptions import ImproperlyConfigured
 
 KEY = re.compile(r"\b(sk|rk|whsec)_\w+")
 
@@ -26,8 +27,8 @@ class GatewayRefused(GatewayError):
     """The processor read the request and will not do it; `code` is its word for why."""
 
 
-class GatewayMisconfigured(GatewayError):
-    """Our key or our settings are wrong: an operator's affair, never the customer's."""
+class GatewayMisconfigured(GatewayError, ImproperlyConfigured):
+    """Our key or our settings are wrong, or live and sandbox are mixed: an operator's affair, never the customer's."""
 
 
 class BadSignature(GatewayError):

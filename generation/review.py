@@ -2,6 +2,8 @@
 
 import logging
 
+from django.core.exceptions import ImproperlyConfigured
+
 from billing import ledger
 from generation import moves, submissions
 from generation.models import Job, Submission
@@ -84,5 +86,5 @@ def ask_to_cancel(job: Job) -> None:
         return
     try:
         get_provider(live.provider).cancel(submissions.handle_of(live))
-    except ProviderError as error:
+    except (ProviderError, ImproperlyConfigured) as error:
         log.info("cancel of submission %s: %s", live.pk, error)

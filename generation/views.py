@@ -4,6 +4,7 @@ import logging
 
 from celery import current_app
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -13,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from generation import own_address, work
 from generation.models import Submission
 from generation.providers import get_provider
-from generation.providers.base import BadSignature, HintRef
+from generation.providers.base import BadSignature, HintRef, ProviderError
 from generation.states import JOB
 from waistheart import clock, guards, storage
 from waistheart.models import Hint
@@ -35,6 +36,10 @@ def hint(request: HttpRequest, provider: str, token: str) -> HttpResponse:
         guards.count(f"hint.unverified.{provider}")
         log.warning("hint for submission %s refused: %s", submission.pk, error)
         return HttpResponse("bad signature\n", status=401, content_type="text/plain")
+    except (ProviderError, ImproperlyConfigured) as error:
+        # Nobody can tell now whether it is theirs: they send it again, and the sweep looks anyway.
+        log.error("hint for submission %s not read: %s", submission.pk, error)
+        return HttpResponse("not now\n", status=503, content_type="text/plain")
     if keep(provider, submission, reference):
         guards.nudge(lambda: look_now(submission))
     return HttpResponse("ok\n", content_type="text/plain")

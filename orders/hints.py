@@ -9,7 +9,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from billing.gateway import get_gateway
-from billing.gateway_errors import BadSignature
+from billing.gateway_errors import BadSignature, GatewayError
 from billing.models import Payment
 from billing.receipts import EventRef
 from waistheart import guards
@@ -28,6 +28,10 @@ def stripe(request: HttpRequest) -> HttpResponse:
         guards.count("hint.unverified.stripe")
         log.warning("stripe hint refused: %s", error)
         return HttpResponse("bad signature\n", status=401, content_type="text/plain")
+    except GatewayError as error:
+        # Nobody can tell now what it is: they send it again, and the sweep looks anyway.
+        log.error("stripe hint not read: %s", error)
+        return HttpResponse("not now\n", status=503, content_type="text/plain")
     payment = Payment.objects.filter(session_id=event.session_id).first() if event.session_id else None
     if keep(event, payment) and payment is not None:
         guards.nudge(lambda: current_app.send_task("orders.look", args=[payment.pk]))

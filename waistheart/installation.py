@@ -14,6 +14,11 @@ def mode_of_settings() -> str:
     return Installation.Mode.LIVE if settings.LIVE else Installation.Mode.SANDBOX
 
 
+def mode_of_database() -> str:
+    """The mode this database belongs to; empty while it belongs to none. One statement; DatabaseError passes through."""
+    return Installation.objects.values_list("mode", flat=True).first() or ""
+
+
 def installation() -> Installation:
     """The one row, made at the first call with the mode of the settings; ImproperlyConfigured when the database is of the other mode."""
     row = Installation.objects.first()

@@ -43,22 +43,28 @@ HELP_EMAIL = env.str("HELP_EMAIL", default="help@waistheart.example")
 SELLER = env.str("SELLER", default="WaistHeart (demo seller), 1 Heart Lane, Exampletown")
 TAX_TEXT = env.str("TAX_TEXT", default="tax included")
 
+
+def outside(real: str, sandbox: str) -> str:
+    """What is not set leads to the sandbox unless the shop is live: no command reaches the world by an omission."""
+    return real if LIVE else f"http://127.0.0.1:8001{sandbox}"
+
+
 # --- people and money ------------------------------------------------------------------------------------------------
 CURRENCY = env.str("CURRENCY", default="GBP").upper()
 GRANT_SECONDS = env.int("GRANT_SECONDS", default=365 * 86400)
 RETURNED_GRANT_SECONDS = env.int("RETURNED_GRANT_SECONDS", default=30 * 86400)
 STRIPE_SECRET_KEY = env.str("STRIPE_SECRET_KEY", default="")
 STRIPE_WEBHOOK_SECRET = env.str("STRIPE_WEBHOOK_SECRET", default="")
-STRIPE_API_BASE = env.str("STRIPE_API_BASE", default="https://api.stripe.com").rstrip("/")
+STRIPE_API_BASE = env.str("STRIPE_API_BASE", default=outside("https://api.stripe.com", "/stripe")).rstrip("/")
 
 # --- the video provider ----------------------------------------------------------------------------------------------
 VIDEO_PROVIDER = env.str("VIDEO_PROVIDER", default="fal")
 VIDEO_MODEL = env.str("VIDEO_MODEL", default="fal-ai/heart-pose/image-to-video")
 FAL_KEY = env.str("FAL_KEY", default="")
-FAL_QUEUE_URL = env.str("FAL_QUEUE_URL", default="https://queue.fal.run").rstrip("/")
-FAL_API_URL = env.str("FAL_API_URL", default="https://api.fal.ai/v1").rstrip("/")
-FAL_JWKS_URL = env.str("FAL_JWKS_URL", default="https://rest.fal.ai/.well-known/jwks.json")
-FAL_MEDIA_HOSTS = env.list("FAL_MEDIA_HOSTS", default=["v3.fal.media", "v3b.fal.media"])
+FAL_QUEUE_URL = env.str("FAL_QUEUE_URL", default=outside("https://queue.fal.run", "/fal/queue")).rstrip("/")
+FAL_API_URL = env.str("FAL_API_URL", default=outside("https://api.fal.ai/v1", "/fal/api/v1")).rstrip("/")
+FAL_JWKS_URL = env.str("FAL_JWKS_URL", default=outside("https://rest.fal.ai", "/fal") + "/.well-known/jwks.json")
+FAL_MEDIA_HOSTS = env.list("FAL_MEDIA_HOSTS", default=["v3.fal.media", "v3b.fal.media"] if LIVE else ["127.0.0.1:8001"])
 PROVIDER_MAX_IN_FLIGHT = env.int("PROVIDER_MAX_IN_FLIGHT", default=2)
 
 # --- ages and limits -------------------------------------------------------------------------------------------------
@@ -143,17 +149,12 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https://")
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if strict_bool("BEHIND_PROXY") else None
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
-        "default-src": ["'none'"],
-        "script-src": ["'self'"],
-        "style-src": ["'self'"],
+        **{name: ["'none'"] for name in ("default-src", "base-uri", "frame-ancestors")},
+        **{name: ["'self'"] for name in ("script-src", "style-src", "connect-src", "font-src")},
         "img-src": ["'self'", "blob:", "data:"],
         "media-src": ["'self'", "blob:"],
-        "connect-src": ["'self'"],
-        "font-src": ["'self'"],
         # The pay form posts to us and is redirected to the card processor's page, which browsers count as a form target.
         "form-action": ["'self'", "https://checkout.stripe.com", STRIPE_API_BASE],
-        "base-uri": ["'none'"],
-        "frame-ancestors": ["'none'"],
     }
 }
 

@@ -128,6 +128,6 @@ def closed() -> bool:
 
 def closed_page(request: HttpRequest, *, kept: bool = False) -> HttpResponse:
     """503: buying is closed; order pages keep working."""
-    response = render(request, "pages/closed.html", {"kept": kept}, status=503)
+    response = render(request, "pages/closed.html", {"photo_is_kept": kept}, status=503)
     response["Retry-After"] = "900"
     return response

@@ -1,0 +1,46 @@
+"""Django's system checks of the shop: `manage.py check` fails with the id and the hint of each rule that is broken.
+
+Web servers and Celery do not run these by themselves: `waistheart/wsgi.py` and `waistheart/celery.py` ask `live.py` instead.
+"""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+
+from waistheart import ages, live
+from waistheart.problems import Problem
+
+MAIL_THAT_STAYS = ("filebased", "console", "locmem", "dummy")
+
+
+@register
+def live_or_sandbox(**_: Any) -> list[CheckMessage]:
+    """Both sides real, or both sandbox."""
+    return [_error(problem) for problem in live.problems()]
+
+
+@register
+def ages_fit(**_: Any) -> list[CheckMessage]:
+    """Ages and limits fit together."""
+    return [_error(problem) for problem in ages.problems()]
+
+
+@register
+def mail_leaves(**_: Any) -> list[CheckMessage]:
+    """A live shop whose mails stay here sells, and its customers never hear of it."""
+    if settings.LIVE and settings.EMAIL_BACKEND.rsplit(".", 2)[-2] in MAIL_THAT_STAYS:
+        return [Warning("LIVE is set, mails stay on this machine", hint="Set EMAIL_URL", id="waistheart.W001")]
+    return []
+
+
+@register(Tags.database)
+def database_of_this_mode(*, databases: Any = None, **_: Any) -> list[CheckMessage]:
+    """The database belongs to the mode of the settings; only where the command names a database (`check --database default`)."""
+    if not databases or "default" not in databases:
+        return []
+    return [_error(problem) for problem in live.database_problems()]
+
+
+def _error(problem: Problem) -> CheckMessage:
+    return Error(problem.message, hint=problem.hint, id=problem.id)
