@@ -6,16 +6,13 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
-from django.db.models import Q
 from django.utils import timezone
 
-from billing.models import Entry, Payment
-from generation.models import Job, JobEvent, ProviderAccount
-from generation.providers import get_provider
-from generation.providers.base import ProviderError
+from billing.models import Payment
+from generation.models import Job, JobEvent
 from generation.states import JobStatus
-from orders import estimates
+from orders import estimates, job_facts
+from orders.job_facts import Returned
 from orders.models import Order, OrderItem
 
 SLOW_SECONDS = 360
@@ -52,15 +49,6 @@ BY_STATUS: dict[str, State] = {
     JobStatus.REVIEW: State.STAFF,
     JobStatus.COMPLETED: State.READY,
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Returned:
-    """What the ledger says came back for one job: credits released, those of them that can be spent, and until when."""
-
-    credits: int
-    available: int
-    expires_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +95,8 @@ def of(*, order: Order) -> Progress:
     if order.status != Order.Status.PAID:
         return _unpaid(order, rows)
     jobs = [row.job for row in rows if row.job]
-    ends, returned = _ends(jobs), _returned(jobs)
-    held = _held(jobs)
+    ends, returned = job_facts.ends(jobs), job_facts.returned(jobs)
+    held = job_facts.held(jobs)
     items = tuple(_item(row, ends, returned, held) for row in rows)
     state = _overall(items)
     if state not in WORKING:
@@ -189,55 +177,6 @@ def _state(job: Job, end: JobEvent | None, held: set[tuple[str, str]]) -> State:
     return (
         State.PHOTO if (end and end.move == "refuse") or job.reason in ("moderation", "invalid_input") else State.FAILED
     )
-
-
-def _ends(jobs: Sequence[Job]) -> dict[int, JobEvent]:
-    """The move that failed each failed job."""
-    failed = [job.pk for job in jobs if job.status == JobStatus.FAILED]
-    if not failed:
-        return {}
-    return {event.job_id: event for event in JobEvent.objects.filter(job__in=failed, target=JobStatus.FAILED)}
-
-
-def _returned(jobs: Sequence[Job]) -> dict[int, Returned]:
-    """What the ledger says was released, by hold. A hold without such a row is not in it: nothing is claimed for it."""
-    holds = {f"hold:{job.hold_id}": job.hold_id for job in jobs if job.status == JobStatus.FAILED}
-    if not holds:
-        return {}
-    # "granted" under a hold's name: staff replaced what could not be put back.
-    kinds = (Entry.Kind.RELEASED, Entry.Kind.GRANTED)
-    rows = Entry.objects.filter(kind__in=kinds, occasion__in=holds).select_related("grant")
-    found: dict[int, list[Entry]] = {}
-    for row in rows:
-        found.setdefault(holds[row.occasion], []).append(row)
-    return {
-        hold: Returned(
-            credits=sum(part.credits for part in parts),
-            available=sum(part.available for part in parts),
-            expires_at=min(part.grant.expires_at for part in parts),
-        )
-        for hold, parts in found.items()
-    }
-
-
-def _held(jobs: Sequence[Job]) -> set[tuple[str, str]]:
-    """The (provider, model) pairs among the queued jobs that take no work now; model empty: the whole account."""
-    queued = [job for job in jobs if job.status == JobStatus.QUEUED]
-    if not queued:
-        return set()
-    prints = {name: _key_print(name) for name in {job.provider for job in queued}}
-    models = {"", *(job.model for job in queued)}
-    rows = ProviderAccount.objects.filter(~Q(state="ok"), provider__in=list(prints), model__in=models)
-    stopped = {(row.provider, row.model) for row in rows if row.key_print == prints[row.provider]}
-    return stopped | {(name, "") for name, known in prints.items() if not known}
-
-
-def _key_print(provider: str) -> str:
-    """Which of a provider's accounts is ours now; empty while the configuration keeps us from working there."""
-    try:
-        return get_provider(provider).key_print()
-    except (ImproperlyConfigured, ProviderError):
-        return ""
 
 
 def _place(items: Sequence[ItemProgress]) -> int:
