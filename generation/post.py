@@ -5,9 +5,12 @@ A well-kept HTTP client would repeat, follow or pool; here it must be known whet
 
 import http.client
 import json
+import socket
 import ssl
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -66,29 +69,41 @@ def _exchange(
 ) -> Answer:
     parts = urlsplit(url)
     path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
-    _set_timeout(connection, ends)
-    connection.request("POST", path, body=body, headers=dict(headers))
-    _set_timeout(connection, ends)
-    response = connection.getresponse()
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        _set_timeout(connection, ends)
-        chunk = response.read1(65536)
-        if not chunk:
-            break
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > MAX_ANSWER_BYTES:
-            raise UnknownOutcome("the answer is too large")
+    with _hanging_up(connection.sock, ends):
+        connection.request("POST", path, body=body, headers=dict(headers))
+        response = connection.getresponse()
+        answer = _whole(response)
+    # An answer without a length ends with the connection, also when it was we who hung up.
+    _left(ends)
+    return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, answer)
+
+
+def _whole(response: http.client.HTTPResponse) -> bytes:
+    answer = response.read(MAX_ANSWER_BYTES + 1)
+    if len(answer) > MAX_ANSWER_BYTES:
+        raise UnknownOutcome("the answer is too large")
     if response.length:  # fewer bytes came than were announced
-        raise http.client.IncompleteRead(b"", response.length)
-    return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, b"".join(chunks))
+        raise http.client.IncompleteRead(answer, response.length)
+    return answer
 
 
-def _set_timeout(connection: http.client.HTTPConnection, ends: float) -> None:
-    if connection.sock is not None:
-        connection.sock.settimeout(_left(ends))
+@contextmanager
+def _hanging_up(sock: socket.socket, ends: float) -> Iterator[None]:
+    """Hang up at the deadline. A timeout of the socket starts anew with every byte, in the head of an answer as in its body."""
+    sock.settimeout(_left(ends))
+    watchdog = threading.Timer(_left(ends), _hang_up, [sock])
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.cancel()
+
+
+def _hang_up(sock: socket.socket) -> None:
+    with suppress(OSError):
+        # The plain socket's own: the encrypted one's would also change what the reading thread holds.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def _left(ends: float) -> float:

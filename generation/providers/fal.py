@@ -13,7 +13,8 @@
 | other 400, 413, 422                                      | Rejected invalid_input / refused              |
 | `IN_QUEUE`, `IN_PROGRESS`                                | running                                       |
 | `COMPLETED` and a result with `video.url`                | done                                          |
-| `COMPLETED` and a result that answers 5xx                | failed, known not to be billed                |
+| `COMPLETED`, an error named, and a result of 5xx         | failed, known not to be billed                |
+| any other 5xx, or no JSON, where one reads               | Unavailable: read again later                 |
 | 404 on status or result                                  | gone                                          |
 | any other word                                           | running, with an alarm                        |
 
@@ -121,10 +122,10 @@ class Fal:
         """Their list of our requests at one endpoint, newest pages first. Inputs come only when asked for."""
         query = {"endpoint_id": model, "start": since.isoformat(), "limit": "100", "expand": "payloads"}
         for _ in range(50):
-            data = self._read(f"{self._api_url}/models/requests/by-endpoint?{urlencode(query)}").json()
-            rows = data.get("items") or data.get("requests") or [] if isinstance(data, dict) else []
+            data = words.body_of(self._read(f"{self._api_url}/models/requests/by-endpoint?{urlencode(query)}"))
+            rows = data.get("items") or data.get("requests") or []
             yield from (row for row in rows if isinstance(row, dict))
-            cursor = data.get("next_cursor") if isinstance(data, dict) else None
+            cursor = data.get("next_cursor")
             if not cursor or not data.get("has_more", True):
                 return
             query["cursor"] = str(cursor)
@@ -134,20 +135,28 @@ class Fal:
         status = self._read(handle.status_url or known.status_url, gone_ok=True)
         if status.status_code == 404:
             return Snapshot(State.GONE, "status: 404")
-        word = words.body_of(status).get("status")
+        said = words.body_of(status)
+        word = said.get("status")
         if word in {"IN_QUEUE", "IN_PROGRESS"}:
             return Snapshot(State.RUNNING, str(word))
         if word != "COMPLETED":
             log.error("fal says an unknown status word: %r", word)
             guards.count("alarm.unknown_status_word")
             return Snapshot(State.RUNNING, f"unknown word {word!r}"[:100])
-        return self._result(handle.result_url or known.result_url)
+        failed = bool(said.get("error") or said.get("error_type"))
+        return self._result(handle.result_url or known.result_url, failed=failed)
 
-    def _result(self, url: str) -> Snapshot:
-        """COMPLETED says only that it ended; the result tells how."""
+    def _result(self, url: str, *, failed: bool) -> Snapshot:
+        """COMPLETED says only that it ended; the result tells how.
+
+        A 5xx is the work's own end only where the status or a header names an error. Any other may be a gateway's moment, and calling
+        it a failure would buy a second time what is already paid for.
+        """
         response = self._get(url)
         data = words.body_of(response)
         if response.status_code == 200:
+            if not data:
+                raise base.Unavailable("result: not a JSON object")
             video = data.get("video")
             found = video.get("url") if isinstance(video, dict) else None
             return Snapshot(State.DONE, url=found if isinstance(found, str) else "")
@@ -155,7 +164,7 @@ class Fal:
             return Snapshot(State.GONE, "result: 404")
         if response.status_code == 499:
             return Snapshot(State.CANCELLED, words.text(data))
-        if response.status_code in {500, 501, 502, 503, 504} and data:
+        if response.status_code >= 500 and (failed or response.headers.get("X-Fal-Error-Type")):
             return Snapshot(State.FAILED, f"{response.status_code} {words.text(data)}", unbilled=True)
         if response.status_code in {400, 413, 422}:
             kind = words.kind(data)
@@ -179,7 +188,11 @@ class Fal:
 
     def _read(self, url: str, *, gone_ok: bool = False) -> requests.Response:
         response = self._get(url)
-        if response.status_code in {200, 202} or (gone_ok and response.status_code == 404):
+        if gone_ok and response.status_code == 404:
+            return response
+        if response.status_code in {200, 202}:
+            if not words.body_of(response):
+                raise base.Unavailable("not a JSON object")
             return response
         words.raise_read(response)
         raise base.Unavailable(f"{response.status_code}")
