@@ -15,7 +15,7 @@ from generation.models import Job, Submission
 from generation.moves import Seen
 from generation.parking import bad_bytes, park, park_incomplete, postpone
 from generation.providers import get_provider
-from generation.providers.base import Misconfigured, ProviderError, RateLimited, Snapshot, State
+from generation.providers.base import ProviderError, Snapshot, State
 from generation.states import JOB, MAX_ACCEPTED, JobStatus
 from generation.store import BadBytes, NotNow, fetch_and_verify, forget, usable
 from waistheart import clock, guards
@@ -136,8 +136,9 @@ def processing(job: Job, *, actor: str) -> str:
 
 def failed(job: Job, submission: Submission, snapshot: Snapshot, *, actor: str) -> str:
     """The provider says it will not be: again when that costs nothing, else the credit goes back."""
-    if snapshot.kind == "image":
-        own_address.check(submission.account)
+    ours = snapshot.kind == "image" and not own_address.check(submission.account)
+    if ours and job.accepted >= MAX_ACCEPTED:
+        return park(job, reason="unavailable", actor=actor, last_error="our own image address is not reachable")
     if snapshot.state == State.FAILED and snapshot.unbilled and job.accepted < MAX_ACCEPTED:
         return won(blocks.retry(job, submission, snapshot, actor), "retried")
     reason = snapshot.kind or ("cancelled" if snapshot.state == State.CANCELLED else "provider_failed")
@@ -153,14 +154,8 @@ def look(submission: Submission) -> Snapshot:
         snapshot = get_provider(submission.provider).fetch_status(
             submissions.handle_of(submission), model=submission.model
         )
-    except Misconfigured as error:
-        accounts.open_outage(submission.account, state=accounts.STATE.MISCONFIGURED, detail=str(error))
-        raise
-    except RateLimited as error:
-        accounts.slow_down(submission.account, seconds=error.retry_after)
-        raise
     except ProviderError as error:
-        accounts.failure(submission.account, detail=f"read: {error}")
+        accounts.read_failed(submission.account, error, what="read")
         raise
     accounts.read_ok(submission.account)
     return snapshot

@@ -49,9 +49,10 @@ def start(job: Job) -> Sent:
         return Sent("leased")
     try:
         submission = begin(job, lease, account)
-    except storage.StorageError:
+    except storage.StorageError as error:
         leases.drop(lease)
-        raise
+        # One name for all its kinds: the schedule lets others go first by it.
+        raise storage.StorageError(f"{type(error).__name__}: {error}") from error
     if submission is None:
         leases.drop(lease)
         return Sent("not begun")
@@ -62,9 +63,11 @@ def admit(job: Job, account: ProviderAccount, provider: Provider) -> str:
     """Why no POST may be begun for this job now, in a word; empty when it may. An outage lets one probe through at a time."""
     model = accounts.blocked_models(account).get(job.model)
     if model is not None:
-        if accounts.free_slots(account) <= 0 or not accounts.take_probe(model):
+        if accounts.free_slots(account) <= 0 or job.pk != schedule.next_of_model(model, asking=job.pk):
             return "model is out"
-    elif job.pk not in schedule.next_ids(account, most=account.in_flight_limit):
+        if not accounts.take_probe(model):
+            return "model is out"
+    elif job.pk not in schedule.next_ids(account, most=account.in_flight_limit, asking=job.pk):
         return "not its turn"
     if account.state == STATE.OK:
         return "" if accounts.may_post(account) else "told to slow down"

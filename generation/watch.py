@@ -4,6 +4,7 @@ import logging
 from datetime import timedelta
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 from billing import ledger
 from generation import accounts, moves, submissions
@@ -23,11 +24,11 @@ ENDED_BADLY = {State.FAILED, State.REFUSED, State.CANCELLED}
 
 def recover(submission: Submission) -> Submission:
     """Look for an unknown submission at the provider by its image address, and adopt its id when found; the row as it is then."""
-    provider = get_provider(submission.provider)
+    ask, since = submissions.ask_of(submission, submission.job), submission.sent_at - CLOCKS_APART
     try:
-        handle = provider.recover(submissions.ask_of(submission, submission.job), since=submission.sent_at - CLOCKS_APART)
-    except ProviderError as error:
-        accounts.failure(submission.account, detail=f"list: {error}")
+        handle = get_provider(submission.provider).recover(ask, since=since)
+    except (ProviderError, ImproperlyConfigured) as error:
+        accounts.read_failed(submission.account, error, what="list")
         return submission
     if handle is not None:
         submissions.record_accepted(submission, handle)
@@ -123,7 +124,7 @@ def state_of(submission: Submission) -> State | None:
             submissions.handle_of(submission), model=submission.model
         )
     except ProviderError as error:
-        accounts.failure(submission.account, detail=f"read: {error}")
+        accounts.read_failed(submission.account, error, what="read")
         return None
     accounts.read_ok(submission.account)
     return snapshot.state
