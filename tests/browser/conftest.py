@@ -1,7 +1,10 @@
 """A headless Chromium of this machine against a shop of real processes."""
 
+import itertools
 import os
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from tests.process_fixtures import prepared, shop
 
 __all__ = ["prepared", "shop"]
 PHONE = {"width": 390, "height": 844}
+Shoot = Callable[[Page, str], None]
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +45,17 @@ def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     yield make
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def shoot(request: pytest.FixtureRequest) -> Shoot:
+    """Keep a picture of a page, numbered, in the folder that SCREENSHOTS names; without it, do nothing."""
+    folder = os.environ.get("SCREENSHOTS")
+    test = re.sub(r"\W+", "-", request.node.name.removeprefix("test_")).strip("-")
+    numbers = itertools.count(1)
+
+    def keep(page: Page, name: str) -> None:
+        if folder:
+            page.screenshot(path=Path(folder, f"{test}-{next(numbers)}-{name}.png"), full_page=True)
+
+    return keep
