@@ -227,3 +227,12 @@ class Entry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.credits} ({self.occasion})"
+
+
+class MismatchedPayment(Payment):
+    """The same rows, as the staff's list of money that came otherwise than it was asked for."""
+
+    class Meta:
+        proxy = True
+        verbose_name = "payment on the money list"
+        verbose_name_plural = "money list"

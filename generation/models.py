@@ -215,3 +215,12 @@ class JobEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.move}: {self.source or 'birth'} -> {self.target}"
+
+
+class JobInReview(Job):
+    """The same rows, as the staff's list of those that wait for a person."""
+
+    class Meta:
+        proxy = True
+        verbose_name = "job in review"
+        verbose_name_plural = "jobs in review"

@@ -1,0 +1,90 @@
+"""The money list: payments that came otherwise than they were asked for, oldest first."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from billing.admin import PaymentAdmin
+from billing.models import MismatchedPayment, Payment
+from orders import money, money_list
+from waistheart import console
+from waistheart.console_acts import Act, Refused, WithActs
+
+
+def attach(payment: Payment, actor: str, reason: str) -> bool:
+    """Accept the money as it came."""
+    try:
+        return money_list.attach(payment=payment)
+    except money_list.NotNow as error:
+        raise Refused(str(error)) from error
+
+
+def returned(payment: Payment, actor: str, reason: str) -> bool:
+    """Write down that it went back."""
+    try:
+        return money_list.returned(payment=payment)
+    except money_list.NotNow as error:
+        raise Refused(str(error)) from error
+
+
+ACTS = (
+    Act(
+        "attach", "Attach",
+        "The money is accepted as it came, and the credits that were sold are kept for their owner. The order it was for is a "
+        "draft again and is not started. The processor is asked once more before.",
+        "Gets the mail that credits are kept.", "No; money can still be returned at the processor.", attach, needs_reason=True,
+    ),
+    Act(
+        "returned", "Has been returned",
+        "The payment leaves this list, if the processor says that all of it went back.",
+        "Is told by the bank.", "No.", returned, needs_reason=True,
+    ),
+    Act(
+        "note", "Note", "A note is kept in the payment's history.", "Is not told.", "Write another one.",
+        lambda payment, actor, reason: True, needs_reason=True,
+    ),
+)  # fmt: skip
+
+
+@admin.register(MismatchedPayment)
+class MoneyListAdmin(WithActs, PaymentAdmin):
+    acts = ACTS
+    ordering = ("state_since", "pk")
+    list_display = ("reference", "since", "asked", "came", "email", "session_id", "payment_intent")
+    list_filter = ("state_since", "currency")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Payment]:
+        return super().get_queryset(request).filter(status=Payment.Status.MISMATCHED)
+
+    def version_of(self, row: Payment) -> int:
+        """A payment leaves `mismatched` once and for ever: being in it is the version."""
+        return int(row.status == Payment.Status.MISMATCHED)
+
+    def row_now(self, row_id: int) -> Payment | None:
+        return Payment.objects.filter(pk=row_id).first()
+
+    def facts(self, row: Payment) -> str:
+        return f"{row.reference} of {row.email}: asked {self.asked(row)}, came {self.came(row)}"
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return [
+            name
+            for name in super().get_fields(request, obj)
+            if name not in ("success_url", "cancel_url", "session_url")
+        ]
+
+    @admin.display(description="on this list for", ordering="state_since")
+    def since(self, payment: Payment) -> str:
+        return console.age(payment.state_since, red_after=86400)
+
+    @admin.display(description="asked")
+    def asked(self, payment: Payment) -> str:
+        return money.words(amount=payment.amount, currency=payment.currency)
+
+    @admin.display(description="came")
+    def came(self, payment: Payment) -> str:
+        if payment.paid_amount is None or not payment.paid_currency:
+            return "–"
+        return money.words(amount=payment.paid_amount, currency=payment.paid_currency)

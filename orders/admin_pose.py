@@ -1,0 +1,53 @@
+"""A pose as staff edit it: what the table's CHECKs refuse is said in words, and its sample clip is proven like any video."""
+
+import json
+from typing import Any
+
+from django import forms
+
+from generation.by_hand import store_upload
+from generation.store import Stored
+from generation.verify import NotAVideo
+from orders.models import Pose
+from waistheart.storage import StorageError
+
+
+class PoseForm(forms.ModelForm):
+    credits = forms.IntegerField(min_value=1, max_value=50, initial=1)
+    sample = forms.FileField(
+        required=False,
+        help_text="MP4, H.264, 9:16, 2 to 12 seconds: shown in the gallery. Leave empty to keep the present one.",
+    )
+    stored: Stored | None = None
+
+    class Meta:
+        model = Pose
+        fields = ("name", "slug", "description", "prompt", "credits", "active", "sort", "model", "parameters")
+
+    def clean_parameters(self) -> dict[str, Any]:
+        given = self.cleaned_data["parameters"] or {}
+        if not isinstance(given, dict):
+            raise forms.ValidationError('An object, as in {"duration": "5"}.')
+        taken = {"prompt", "image_url"} & set(given)
+        if taken:
+            raise forms.ValidationError(f"{json.dumps(min(taken))} is set by the shop.")
+        return given
+
+    def clean(self) -> dict[str, Any]:
+        """An active pose has a sample: the gallery shows it."""
+        data = super().clean() or self.cleaned_data
+        upload = data.get("sample")
+        if not self.errors and upload:
+            try:
+                self.stored = store_upload(upload.file)
+            except (NotAVideo, StorageError) as error:
+                self.add_error("sample", f"This cannot be a sample: {error}")
+        if data.get("active") and not upload and not self.instance.sample_key:
+            self.add_error("sample", "A pose on sale has a sample clip.")
+        return data
+
+    def put_sample(self, pose: Pose) -> None:
+        """Point the pose at the clip that came with the form; the bytes of the old one go by the orphan sweep."""
+        if self.stored:
+            pose.sample_key, pose.sample_size = self.stored.video_key, self.stored.video_size
+            pose.poster_key = self.stored.poster_key
