@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.apps import apps
+from django.db import transaction
 from django.db.models import DateTimeField, F
 
 from billing.models import CreditPack, Payment
@@ -39,7 +40,9 @@ class Shop:
             parameters={"aspect_ratio": "9:16", "duration": "5"}, **fields,
         )  # fmt: skip
 
-    def draft(self, *, email: str = "ada@example.com", pose: Pose | None = None, photo: str = "ok_portrait.jpg") -> Order:
+    def draft(
+        self, *, email: str = "ada@example.com", pose: Pose | None = None, photo: str = "ok_portrait.jpg"
+    ) -> Order:
         """A draft with a photo and an address, ready for Pay."""
         key = hashlib.sha256(f"{Order.objects.count()}".encode()).hexdigest()
         order = drafts.start(pose=pose or self.pose, request_key=key)
@@ -115,8 +118,9 @@ def run_now(task: str, row_id: int) -> None:
 
 def age_everything(seconds: float) -> None:
     """Shift every time in the shop's tables into the past, so that the database's clock stays the clock."""
-    for app in ("waistheart", "billing", "generation", "orders"):
-        for model in apps.get_app_config(app).get_models():
-            names = [field.name for field in model._meta.fields if isinstance(field, DateTimeField)]
-            if names:
-                model._default_manager.update(**{name: F(name) - timedelta(seconds=seconds) for name in names})
+    with transaction.atomic():
+        for app in ("waistheart", "billing", "generation", "orders"):
+            for model in apps.get_app_config(app).get_models():
+                names = [field.name for field in model._meta.fields if isinstance(field, DateTimeField)]
+                if names and not model._meta.proxy:
+                    model._default_manager.update(**{name: F(name) - timedelta(seconds=seconds) for name in names})
