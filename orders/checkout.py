@@ -80,6 +80,11 @@ def draft_again(payment: Payment) -> None:
         may_move_order("reopen", order_id=order.pk, payment_id=payment.pk, payment=None)
 
 
+def matches(payment: Payment, receipt: Receipt) -> bool:
+    """Whether what was paid is what we asked for, to the unit."""
+    return receipt.amount == payment.amount and receipt.currency.upper() == payment.currency.upper()
+
+
 @guards.block("orders.mismatch")
 def mismatch(payment: Payment, receipt: Receipt) -> None:
     move_payment("mismatch", payment_id=payment.pk, **paid_fields(receipt))

@@ -56,8 +56,12 @@ def ask_payment(*, order: Order, declarations: dict, expected_price: int) -> Ask
     if problem:
         return Asked(problem)
     owner = freeze.owner_of(order.email)
+    approved = freeze.approved(order, items)
     won = _ask(order, items, owner, declarations, expected_price).won
     order.refresh_from_db()
+    if freeze.approved(order, list(order.items.all())) != approved:
+        # Another tab's payment page may be open by now: it stands for what was approved there.
+        return Asked("not_a_draft")
     if order.status == Order.Status.AWAITING_PAYMENT and order.payment:
         return page_of(order.payment)
     return Asked("gateway_down" if won else "not_a_draft")
@@ -155,7 +159,7 @@ def apply(payment: Payment, receipt: Receipt) -> str:
     if receipt.livemode != settings.LIVE:
         raise GatewayMisconfigured(f"payment {payment.key}: the processor's livemode is {receipt.livemode}")
     if receipt.status == "paid":
-        if matches(payment, receipt):
+        if checkout.matches(payment, receipt):
             _settle(payment, receipt)
         else:
             log.error("ALARM payment %s was paid with %s %s", payment.key, receipt.amount, receipt.currency)
@@ -167,11 +171,6 @@ def apply(payment: Payment, receipt: Receipt) -> str:
     elif receipt.status == "failed" and payment.status in checkout.WAITING:
         checkout.end_payment("fail", payment)
     return Payment.objects.get(pk=payment.pk).status
-
-
-def matches(payment: Payment, receipt: Receipt) -> bool:
-    """Whether what was paid is what we asked for, to the unit."""
-    return receipt.amount == payment.amount and receipt.currency.upper() == payment.currency.upper()
 
 
 @guards.block("orders.settle")

@@ -28,6 +28,11 @@ def not_ready(order: Order, items: list[OrderItem], expected_price: int) -> str:
     return ""
 
 
+def approved(order: Order, items: list[OrderItem]) -> list[object]:
+    """What Pay was pressed for, to be compared with what another tab made of the order meanwhile."""
+    return [order.email, *((item.number, item.pose_id, item.photo_id, item.crop) for item in items)]
+
+
 def owner_of(email: str) -> User:
     """The customer of an e-mail address, with a wallet; made before any payment of theirs is asked."""
     address = normalise_email(email)

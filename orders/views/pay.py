@@ -37,10 +37,10 @@ def pay(request: HttpRequest, key: str) -> HttpResponse:
         return common.conflict(request, order)
     if common.closed():
         return common.closed_page(request, kept=True)
-    if order.status == Order.Status.AWAITING_PAYMENT:
-        return _ask(request, order, declarations=order.declarations, price=order.price)
     if not _is_what_was_shown(request, order):
         return review.page(request, order, notice="changed")
+    if order.status == Order.Status.AWAITING_PAYMENT:
+        return _ask(request, order, declarations=order.declarations, price=order.price)
     faults = [Fault(name, words) for name, (_, words) in DECLARATIONS.items() if not request.POST.get(name)]
     if faults:
         return review.page(request, order, faults=faults)

@@ -15,6 +15,7 @@ MANNERS = frozenset(
         "drop_after_text",
         "hang_after_text",
         "hang_at_goodbye",
+        "rave_at_goodbye",
         "refuse_sender",
         "refuse_recipient",
         "refuse_text",
@@ -71,7 +72,7 @@ class MailServer:
         if verb == "QUIT" and manner == "hang_at_goodbye":
             self.ended.wait()
         elif verb == "QUIT":
-            say(line, "221 bye")
+            say(line, "2" * 9000 if manner == "rave_at_goodbye" else "221 bye")
         elif manner == REFUSALS.get(verb):
             say(line, "450 not now")
         else:

@@ -185,6 +185,29 @@ def one_meeting(shop: Shop, stepped: str, step: int) -> tuple[str, bool] | None:
     return winner, blocked
 
 
+@pytest.mark.parametrize("moment", ["before", "between"])
+def test_pay_on_a_stale_page_never_leads_to_another_photos_payment(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Tab 2 uploads and presses Pay; what tab 1 still shows was approved for another photo."""
+    order = shop.draft(photo="ok_webp.webp")
+    shown = order.items.get()
+
+    def tab_2() -> None:
+        assert upload(order) == 303
+        assert press_pay(order, order.items.get().photo_id) == 303
+
+    if moment == "before":
+        tab_2()
+    else:
+        act_after(monkeypatch, freeze, "not_ready", tab_2)
+    assert press_pay(order, shown.photo_id) in {200, 409}
+    order.refresh_from_db()
+    assert order.status == "awaiting_payment"
+    assert press_pay(order, order.items.get().photo_id) == 303
+    assert Payment.objects.count() == 1
+
+
 def upload(order: Order) -> int:
     with (PHOTOS / OTHER_PHOTO).open("rb") as file:
         form = {"photo": file, "email": order.email}

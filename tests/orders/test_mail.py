@@ -114,8 +114,9 @@ def test_a_server_that_never_takes_it_is_given_up_by_a_person(server: MailServer
     assert (row.status, row.tries, row.next_step_at) == ("failed", mail.MAX_TRIES, None)
 
 
-def test_lost_goodbye_says_nothing_about_the_message(server: MailServer, row: Mail) -> None:
-    server.behave("hang_at_goodbye")
+@pytest.mark.parametrize("manner", ["hang_at_goodbye", "rave_at_goodbye"])
+def test_a_bad_goodbye_says_nothing_about_the_message(server: MailServer, row: Mail, manner: str) -> None:
+    server.behave(manner)
     pass_minutes(30)
     row.refresh_from_db()
     assert (row.status, row.handed_over, len(server.taken)) == ("sent", 1, 1)

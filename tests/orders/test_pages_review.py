@@ -202,7 +202,7 @@ def test_a_processor_that_is_away_keeps_everything(client: Client, gateway: Gate
     assert "Card payment is not available right now. Your photo is kept until" in page
     assert "Try again" in page
     gateway.down = False
-    assert client.post(address(order, "pay/")).headers["Location"] == PAGE
+    assert client.post(address(order, "pay/"), shown(client, order)).headers["Location"] == PAGE
 
 
 def test_back_from_the_payment_page_without_paying(client: Client, gateway: Gateway):
