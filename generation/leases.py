@@ -1,16 +1,21 @@
 """Leases: who may spend money or move many bytes for a job now. A random id and an end on the database's clock."""
 
+import logging
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from django.conf import settings
+from django.db import DatabaseError
 from django.db.models import Q
 
 from generation.models import Job
 from generation.moves import Seen
 from waistheart import clock, guards
 
+log = logging.getLogger(__name__)
 SUBMIT_WITHIN_SECONDS = 30
 
 
@@ -73,6 +78,22 @@ def _full_time(lease: Lease) -> None:
 def drop(lease: Lease) -> None:
     """Give the lease back after an act that ended without a move; harmless when it is no longer mine."""
     Job.objects.filter(pk=lease.seen.job_id, lease_id=lease.id).update(lease_id=None, lease_until=None)
+
+
+@contextmanager
+def given_back_on_error(lease: Lease) -> Iterator[None]:
+    """Drop the lease when an act under it raises: it ended without a move, and the job need not wait for the lease to run out.
+
+    A COMMIT whose answer was lost has cleared the lease itself, or has not happened; in both cases this is harmless.
+    """
+    try:
+        yield
+    except Exception:
+        try:
+            drop(lease)
+        except DatabaseError:
+            log.warning("lease of job %s not given back; it will run out", lease.seen.job_id, exc_info=True)
+        raise
 
 
 class Renewer:

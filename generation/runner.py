@@ -86,7 +86,7 @@ def queued(job: Job, *, actor: str) -> str:
 def after_submit(sent: submit.Sent, *, actor: str) -> str:
     """Move the job by what its POST taught us; the submission's own row says it already."""
     if sent.lease and sent.submission and sent.said == "accepted":
-        return won(blocks.submit(sent.lease, sent.submission, actor), "submitted")
+        return _submitted(sent.lease, sent.submission, actor)
     if sent.lease and sent.submission and sent.said == "refused":
         return _refuse_or_park(sent.lease, sent.submission, actor)
     return sent.said
@@ -95,7 +95,12 @@ def after_submit(sent: submit.Sent, *, actor: str) -> str:
 def take_up(job: Job, submission: Submission, *, actor: str) -> str:
     """An acceptance was learned without its worker: take the lease, move on."""
     lease = leases.take(Seen.of(job))
-    return won(blocks.submit(lease, submission, actor), "submitted") if lease else "leased"
+    return _submitted(lease, submission, actor) if lease else "leased"
+
+
+def _submitted(lease: leases.Lease, submission: Submission, actor: str) -> str:
+    with leases.given_back_on_error(lease):
+        return won(blocks.submit(lease, submission, actor), "submitted")
 
 
 def refuse(job: Job, submission: Submission, *, actor: str) -> str:
@@ -105,11 +110,12 @@ def refuse(job: Job, submission: Submission, *, actor: str) -> str:
 
 
 def _refuse_or_park(lease: leases.Lease, submission: Submission, actor: str) -> str:
-    job = Job.objects.get(pk=lease.seen.job_id)
-    try:
-        return won(blocks.refuse(lease, job, submission, actor), "refused")
-    except ledger.RestoreIncomplete as error:
-        return park_incomplete(job, error, actor=actor)
+    with leases.given_back_on_error(lease):
+        job = Job.objects.get(pk=lease.seen.job_id)
+        try:
+            return won(blocks.refuse(lease, job, submission, actor), "refused")
+        except ledger.RestoreIncomplete as error:
+            return park_incomplete(job, error, actor=actor)
 
 
 # --- processing ------------------------------------------------------------------------------------------------------
@@ -174,6 +180,12 @@ def storing(job: Job, *, actor: str) -> str:
     lease = leases.take(Seen.of(job))
     if lease is None:
         return "leased"
+    with leases.given_back_on_error(lease):
+        return fetch_and_store(job, submission, lease, actor=actor)
+
+
+def fetch_and_store(job: Job, submission: Submission, lease: leases.Lease, *, actor: str) -> str:
+    """Bytes that are no video are counted, trouble that may pass is not; a definitely lost race deletes what it stored."""
     try:
         stored = fetch_and_verify(job, submission, lease, look(submission))
     except BadBytes as error:
@@ -184,9 +196,6 @@ def storing(job: Job, *, actor: str) -> str:
         return "waits"
     except leases.LeaseLost:
         return "lease lost"
-    except (ProviderError, StorageError):
-        leases.drop(lease)
-        raise
     outcome = blocks.store(lease, job, submission, stored, actor)
     if not outcome.won:
         forget(stored)

@@ -60,6 +60,8 @@ def usable(submission: Submission, url: str) -> bool:
 
 def fetch_and_verify(job: Job, submission: Submission, lease: leases.Lease, snapshot: Snapshot) -> Stored:
     """Stream the result the provider's fresh reading names, verify it, and store its poster."""
+    if snapshot.state == State.RUNNING:
+        raise NotNow(f"the provider says that it still works on it: {snapshot.detail}")
     if snapshot.state == State.GONE:
         raise BadBytes("gone: the provider does not know the result any more")
     if snapshot.state != State.DONE or not snapshot.url:
@@ -68,8 +70,16 @@ def fetch_and_verify(job: Job, submission: Submission, lease: leases.Lease, snap
     key = storage.fresh_key(installation=ident(), kind="videos", suffix=".mp4")
     got = download(submission, snapshot.url, key, renew)
     with got.file:
-        leases.renew(lease)
-        return keep(key, got, lease)
+        try:
+            leases.renew(lease)
+            return keep(key, got, lease)
+        except verify.NotAVideo as error:
+            delete(key)
+            raise BadBytes(str(error)) from error
+        except leases.LeaseLost:
+            # Definitely lost, and no row was ever told of the key.
+            delete(key)
+            raise
 
 
 def download(submission: Submission, url: str, key: str, renew: leases.Renewer) -> transfer.Stored:
@@ -94,16 +104,12 @@ def download(submission: Submission, url: str, key: str, renew: leases.Renewer) 
 
 def keep(key: str, got: transfer.Stored, lease: leases.Lease) -> Stored:
     """Decode every frame; where the index comes last, store a copy with it first, so that phones play at once."""
-    try:
-        facts = verify.verify(got.file, min_seconds=MIN_SECONDS, max_seconds=MAX_SECONDS)
-    except verify.NotAVideo as error:
-        storage.delete(key=key)
-        raise BadBytes(str(error)) from error
+    facts = verify.verify(got.file, min_seconds=MIN_SECONDS, max_seconds=MAX_SECONDS)
     size, sha256 = got.size, got.sha256
     poster = verify.poster(got.file)
     if not facts.faststart:
         moved = store_copy(verify.faststart(got.file), lease)
-        storage.delete(key=key)
+        delete(key)
         key, size, sha256 = moved
     poster_key = storage.fresh_key(installation=ident(), kind="posters", suffix=".jpg")
     storage.save_bytes(key=poster_key, data=poster, content_type="image/jpeg")
@@ -126,8 +132,13 @@ def forget(stored: Stored) -> None:
     """After a definitely lost race: delete our bytes, once a fresh read shows that no row points at them."""
     if Job.objects.filter(video_key=stored.video_key).exists():
         return
-    for key in (stored.video_key, stored.poster_key):
-        try:
-            storage.delete(key=key)
-        except storage.StorageError:
-            log.warning("%s not deleted now; the orphan sweep will", key, exc_info=True)
+    delete(stored.video_key)
+    delete(stored.poster_key)
+
+
+def delete(key: str) -> None:
+    """Delete bytes that no row was told of; storage that is away leaves them to the orphan sweep."""
+    try:
+        storage.delete(key=key)
+    except storage.StorageError:
+        log.warning("%s not deleted now; the orphan sweep will", key, exc_info=True)

@@ -47,16 +47,16 @@ def start(job: Job) -> Sent:
     lease = leases.take(Seen.of(job))
     if lease is None:
         return Sent("leased")
-    try:
-        submission = begin(job, lease, account)
-    except storage.StorageError as error:
-        leases.drop(lease)
-        # One name for all its kinds: the schedule lets others go first by it.
-        raise storage.StorageError(f"{type(error).__name__}: {error}") from error
-    if submission is None:
-        leases.drop(lease)
-        return Sent("not begun")
-    return post(job, lease, submission, provider)
+    with leases.given_back_on_error(lease):
+        try:
+            submission = begin(job, lease, account)
+        except storage.StorageError as error:
+            # One name for all its kinds: the schedule lets others go first by it.
+            raise storage.StorageError(f"{type(error).__name__}: {error}") from error
+        if submission is None:
+            leases.drop(lease)
+            return Sent("not begun")
+        return post(job, lease, submission, provider)
 
 
 def admit(job: Job, account: ProviderAccount, provider: Provider) -> str:

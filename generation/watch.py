@@ -12,7 +12,7 @@ from generation.models import Job, Submission
 from generation.moves import Seen
 from generation.providers import get_provider
 from generation.providers.base import ProviderError, State
-from generation.states import JOB, JobStatus
+from generation.states import JOB, SUBMISSION, JobStatus
 from waistheart import clock, guards
 
 log = logging.getLogger(__name__)
@@ -92,22 +92,45 @@ def watch(submission: Submission) -> str:
         return "lost"
     if submission.status == "sending" and not submissions.abandon(submission):
         return "sending"
+    if submission.status in SUBMISSION.final:
+        return after_the_end(submission)
     if submission.status != "accepted":
         submission = recover(submission)
     if submission.status != "accepted":
         return "unknown"
     state = state_of(submission)
     if state in {State.DONE, State.GONE}:
-        late = submission.job.status == JobStatus.FAILED
-        _ended(submission, "done", late_success_at=clock.now() if late else None)
-        if late:
-            guards.count("late_success")
-            log.warning("late success: submission %s of failed job %s", submission.pk, submission.job_id)
+        late = state == State.DONE and submission.job.status == JobStatus.FAILED
+        if _ended(submission, "done", late_success_at=clock.now() if late else None).won and late:
+            tell_late_success(submission)
         return "done"
     if state in ENDED_BADLY:
         _ended(submission, "fail")
         return "failed"
     return "running"
+
+
+def after_the_end(submission: Submission) -> str:
+    """A hint about a submission that had ended: the only news it may bring is a video after its job has failed."""
+    news = submission.status != "done" and submission.late_success_at is None and submission.external_id
+    if not news or submission.job.status != JobStatus.FAILED:
+        return submission.status
+    if state_of(submission) == State.DONE and _late_success(submission).won:
+        tell_late_success(submission)
+    return submission.status
+
+
+@guards.block("generation.late_success")
+def _late_success(submission: Submission) -> None:
+    moves.write_job(job_id=submission.job_id)
+    rows = Submission.objects.filter(pk=submission.pk, late_success_at__isnull=True)
+    guards.must("submission.late_success", rows.update(late_success_at=clock.now()))
+
+
+def tell_late_success(submission: Submission) -> None:
+    """Nothing is taken again and nothing delivered; staff see it, and it is counted once."""
+    guards.count("late_success")
+    log.warning("late success: submission %s of failed job %s", submission.pk, submission.job_id)
 
 
 def too_old_to_watch(submission: Submission) -> bool:
