@@ -68,7 +68,7 @@ class JobAdmin(console.Window):
     search_fields: ClassVar[Any] = ("id",)
     search_help_text: ClassVar[Any] = "Exactly: a job's number, the provider's id, a lot"
     inlines = (SubmissionInline, EventInline)
-    computed = ("since", "lease", "late")
+    computed: ClassVar[tuple[str, ...]] = ("since", "lease", "late")
     fieldsets: ClassVar[Any] = (
         ("How it is doing", {"fields": (
             "status", "reason", "last_error", "since", "late", "version", "lease", "next_step_at",
