@@ -98,7 +98,7 @@ class JobAdmin(console.Window):
             return Q(pk=int(term))
         return Q(pk__in=Submission.objects.filter(external_id=term).values("job")) | Q(lot=term)
 
-    @admin.display(description="in this state for", ordering="state_since")
+    @admin.display(description="in state", ordering="state_since")
     def since(self, job: Job) -> str:
         return console.age(job.state_since, red_after=3600 if job.status == "review" else 0)
 
@@ -110,10 +110,10 @@ class JobAdmin(console.Window):
     def cost(self, job: Any) -> str:
         return f"${job.cost_sum / 1_000_000:.3f}" if job.cost_sum else "–"
 
-    @admin.display(description="late success", boolean=True)
-    def late(self, job: Any) -> bool | None:
+    @admin.display(description="late success")
+    def late(self, job: Any) -> str:
         """The provider finished after the credit went back: shown, and nothing else."""
-        return True if job.late_success else None
+        return format_html('<strong class="late">{}</strong>', "late success") if job.late_success else "–"
 
 
 @admin.register(Submission)

@@ -144,7 +144,7 @@ class ReviewAdmin(WithActs, JobAdmin):
     def why(self, job: Job) -> str:
         return why(job)
 
-    @admin.display(description="at the provider")
+    @admin.display(description="provider")
     def at_provider(self, job: Any) -> str:
         return "a request is live" if job.live_submission else "nothing"
 

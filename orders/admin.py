@@ -6,7 +6,6 @@ from django.contrib import admin
 from django.db.models import Prefetch, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
 from generation.admin import JobAdmin
 from generation.models import Job, JobInReview
@@ -43,7 +42,7 @@ class HowItIs(admin.SimpleListFilter):
 
 class ItemInline(console.WindowInline):
     model = OrderItem
-    fields = ("number", "pose_name", "job_link", "prompt", "model", "credits", "crop", "photo_sha256", "told_at")
+    fields = ("number", "pose_name", "job_link", "model", "credits", "crop", "frozen_at", "told_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         return super().get_queryset(request).select_related("job")
@@ -55,18 +54,7 @@ class ItemInline(console.WindowInline):
 
 class PhotoInline(console.WindowInline):
     model = Photo
-    fields = (
-        "id",
-        "name",
-        "format_seen",
-        "width",
-        "height",
-        "size",
-        "sha256",
-        "created_at",
-        "keep_until",
-        "deleted_at",
-    )
+    fields = ("id", "name", "format_seen", "width", "height", "size", "created_at", "keep_until", "deleted_at")
 
 
 class MailInline(console.WindowInline):
@@ -139,8 +127,9 @@ class OrderAdmin(console.Window):
 
     @admin.display(description="pictures")
     def pictures(self, order: Order) -> str:
-        figures = [figure for item in order.items.all() for figure in admin_timeline.pictures(order, item)]
-        return format_html('<div class="pictures">{}</div>', SafeString("").join(figures)) if figures else "–"
+        return console.pictures(
+            [figure for item in order.items.all() for figure in admin_timeline.pictures(order, item)]
+        )
 
     @admin.display(description="what happened")
     def timeline(self, order: Order) -> str:

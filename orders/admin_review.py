@@ -1,7 +1,5 @@
 """The review list with what the shop knows of a job: its order, customer, pose and portrait."""
 
-from typing import Any
-
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -52,7 +50,7 @@ class WhoseJob(JobAdmin):
 
 class ShopReviewAdmin(WhoseJob, ReviewAdmin):
     list_display = (
-        "thumbnail", "order_code", "why", "since", "pose", "at_provider", "tried", "amount", "customer", "last_error", "late",
+        "thumbnail", "order_code", "why", "since", "pose", "at_provider", "tried", "amount", "customer",
     )  # fmt: skip
     list_display_links = ("order_code",)
     fieldsets = (("Whose", {"fields": (("order_link", "customer"), "portrait")}), *ReviewAdmin.fieldsets)

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Model, Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 
@@ -35,6 +35,10 @@ class Console(admin.ModelAdmin):
 
     class Media:
         css = {"all": ["waistheart/console.css"]}
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        title = str(self.opts.verbose_name_plural).capitalize()
+        return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
     def find(self, term: str) -> Q:
         """Which rows a search term means."""
@@ -101,5 +105,10 @@ def span(seconds: float) -> str:
 
 def lines(rows: Sequence[str]) -> SafeString:
     """A list of already safe or plain texts, one below the other."""
-    parts = SafeString("").join(format_html("<li>{}</li>", row) for row in rows)
-    return format_html('<ul class="lines">{}</ul>', parts)
+    return format_html('<ul class="lines">{}</ul>', format_html_join("", "<li>{}</li>", ((row,) for row in rows)))
+
+
+def pictures(figures: Sequence[str]) -> str:
+    """Figures side by side; a dash for none."""
+    rows = ((figure,) for figure in figures)
+    return format_html('<div class="pictures">{}</div>', format_html_join("", "{}", rows)) if figures else "–"

@@ -66,7 +66,9 @@ def test_the_order_page_tells_what_happened(shop: Shop):
     assert order.code in words
     for fact in ("payment received", "order paid", "birth: born → queued by settle", "submission 1", "credits held: 1"):
         assert fact in words, fact
-    assert f"/o/{order.code}-{order.key}/1/photo.jpg" in console.get(f"orders/order/{order.pk}/change/")
+    page = console.get(f"orders/order/{order.pk}/change/")
+    assert f'<img src="/o/{order.code}-{order.key}/1/photo.jpg"' in page
+    assert "&lt;" not in page
 
 
 # --- search ----------------------------------------------------------------------------------------------------------
