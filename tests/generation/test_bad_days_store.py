@@ -1,0 +1,186 @@
+"""Bad days of storing: a COMMIT without an answer, and workers whose lease has ended or ends while bytes move."""
+
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError, connection, connections
+
+from billing import ledger
+from generation import leases, runner, store
+from generation.models import Job, Submission
+from tests.generation.bad_days import generations, now
+from tests.generation.stories import assert_delivered, blobs, entries, made, moves, step, sweep_orphans
+from tests.orders.rivals import act_after, lost
+from tests.shop import Shop
+from waistheart import clock
+
+# --- COMMIT ----------------------------------------------------------------------------------------------------------
+
+
+def lose_the_answer(patch: pytest.MonkeyPatch, *, commits: bool) -> None:
+    """The COMMIT of generation.store, and only that, answers with a broken connection; it did happen, or it did not."""
+    real_settle, real_commit, armed = ledger.settle, connection.commit, []
+
+    def settle(**which: int) -> int:
+        armed.append(True)
+        return real_settle(**which)
+
+    def commit() -> None:
+        lose = bool(armed)
+        armed.clear()
+        if commits or not lose:
+            real_commit()
+        if lose:
+            raise OperationalError("server closed the connection unexpectedly")
+
+    patch.setattr(ledger, "settle", settle)
+    patch.setattr(connections["default"], "commit", commit)
+
+
+def test_commit_answer_lost_in_store(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = made(shop)
+    lose_the_answer(monkeypatch, commits=True)
+    with pytest.raises(OperationalError):
+        runner.advance(job.pk)
+    assert moves(job) == ["submit", "finish", "store"]
+    assert_delivered(shop, job)
+
+    before, kept = now(job), blobs("videos") | blobs("posters")
+    shop.sweep(minutes=3)
+    assert (now(job).version, now(job).video_key, now(job).failures) == (before.version, before.video_key, 0)
+    assert blobs("videos") | blobs("posters") == kept
+    assert_delivered(shop, job)
+
+
+def test_commit_of_store_did_not_happen(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = made(shop)
+    lose_the_answer(monkeypatch, commits=False)
+    with pytest.raises(OperationalError):
+        runner.advance(job.pk)
+    monkeypatch.undo()
+    assert (now(job).status, entries()) == ("storing", ["granted", "held"])
+    # Nobody can know that, so the bytes stay; the orphan sweep takes them and their poster after its window.
+    (first,) = blobs("videos")
+    shop.sweep(minutes=4)
+    assert blobs("videos") == {first, now(job).video_key}
+    assert sweep_orphans() == 2
+    assert_delivered(shop, job)
+
+
+# --- leases ----------------------------------------------------------------------------------------------------------
+
+
+def end_lease(job: Job) -> None:
+    """The lease's time is over; nothing else is older."""
+    assert Job.objects.filter(pk=job.pk, lease_id__isnull=False).update(lease_until=clock.ago(1)) == 1
+
+
+def test_store_by_a_worker_whose_lease_ran_out(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = made(shop)
+    assert_other_delivers(shop, monkeypatch, job, "completed")
+    assert lost("job.store") == 1
+
+
+def assert_other_delivers(shop: Shop, patch: pytest.MonkeyPatch, job: Job, said: str) -> None:
+    """One worker has fetched and verified when its lease ends; another does all of it, and then the first goes on."""
+    others: list[str] = []
+
+    def another() -> None:
+        end_lease(job)
+        runner.advance(job.pk)
+        others.append(now(job).video_key)
+
+    act_after(patch, runner, "fetch_and_verify", another)
+    runner.advance(job.pk)
+    assert now(job).video_key == others[0]
+    assert [r["reads"]["media"] for r in generations(shop, job)] == [2]
+    assert moves(job) == ["submit", "finish", "store"]
+    assert now(job).status == said
+    assert_delivered(shop, job)
+
+
+def test_expired_lease_that_nobody_took_still_stores(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = made(shop)
+    act_after(monkeypatch, runner, "fetch_and_verify", lambda: end_lease(job))
+    assert step(job).status == "completed"
+    assert_delivered(shop, job)
+
+
+class Slowly(leases.Renewer):
+    """A transfer whose last renewal always seems longer ago than a third of the lease, and which a test may watch."""
+
+    heard: list[int]
+    act: Any = None
+
+    def __call__(self, total: int) -> None:
+        self.renewed -= settings.LEASE_SECONDS / 3 + 1
+        Slowly.heard.append(total)
+        if len(Slowly.heard) == 3 and Slowly.act:
+            Slowly.act()
+        super().__call__(total)
+
+
+@pytest.fixture
+def slowly(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> type[Slowly]:
+    """A body that comes in pieces, and a renewal with each of them."""
+    shop.sandbox.fault("slow_body", seconds=0.4)
+    monkeypatch.setattr(Slowly, "heard", [], raising=False)
+    monkeypatch.setattr(leases, "Renewer", Slowly)
+    return Slowly
+
+
+def test_a_slow_transfer_renews_its_lease(shop: Shop, slowly: type[Slowly], monkeypatch: pytest.MonkeyPatch) -> None:
+    job = made(shop)
+    renewed: list[float] = []
+
+    def five_seconds_left() -> None:
+        Job.objects.filter(pk=job.pk).update(lease_until=clock.after(5))
+        act_after(monkeypatch, leases, "_renew", lambda: renewed.append(seconds_left(job)))
+
+    monkeypatch.setattr(slowly, "act", five_seconds_left)
+    assert step(job).status == "completed"
+    assert settings.LEASE_SECONDS - 2 < renewed[0] <= settings.LEASE_SECONDS
+    assert len(slowly.heard) > 5
+    assert_delivered(shop, job)
+
+
+def seconds_left(job: Job) -> float:
+    """What is left of the job's lease, by the database's clock."""
+    until = now(job).lease_until
+    assert until is not None
+    return (until - clock.read()).total_seconds()
+
+
+def test_a_renewal_that_matches_nothing_stops_the_transfer(
+    shop: Shop, slowly: type[Slowly], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = made(shop)
+    rivals: list[leases.Lease | None] = []
+
+    def rival_takes_it() -> None:
+        end_lease(job)
+        rivals.append(leases.take(leases.Seen.of(now(job))))
+
+    monkeypatch.setattr(slowly, "act", rival_takes_it)
+    assert runner.advance(job.pk) == "lease lost"
+    assert len(slowly.heard) == 3
+    assert not blobs("videos")
+    (lease,) = rivals
+    assert lease is not None
+    assert now(job).lease_id == lease.id
+
+    leases.drop(lease)
+    monkeypatch.undo()
+    assert step(job).status == "completed"
+    assert_delivered(shop, job)
+
+
+def test_lease_lost_after_the_last_byte(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = made(shop)
+    act_after(monkeypatch, store, "download", lambda: end_lease(job))
+    assert runner.advance(job.pk) == "lease lost"
+    assert not blobs("videos")
+    assert step(job).status == "completed"
+    assert_delivered(shop, job)
+    assert Submission.objects.get().status == "done"
