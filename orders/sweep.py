@@ -9,12 +9,14 @@ from collections.abc import Callable
 
 from celery import current_app
 from django.conf import settings
+from django.db.models import CharField, Exists, OuterRef, Q, Value
+from django.db.models.functions import Cast, Concat
 
 import billing.sweep
 import generation.sweep
 from billing.gateway_errors import GatewayError
-from billing.models import Payment
-from generation.states import JOB
+from billing.models import Entry, Payment
+from generation.states import JobStatus
 from orders import checkout, drafts, flow, mail
 from orders.models import Mail, Order, OrderItem, Photo
 from waistheart import clock, guards, storage
@@ -102,11 +104,13 @@ def adopt_recent_paid() -> int:
 
 
 def tell_ends() -> int:
-    """Put the mails about ended videos into the outbox."""
-    ended = OrderItem.objects.filter(told_at__isnull=True, job__status__in=JOB.final).select_related("order", "job")[
-        :PAGE
-    ]
-    return sum(mail.tell(item) for item in ended)
+    """Put the mails about ended videos into the outbox; a failed one only once the ledger says what came back."""
+    hold = Concat(Value("hold:"), Cast(OuterRef("job__hold_id"), CharField()))
+    returned = Entry.objects.filter(kind__in=["released", "granted"], occasion=hold)
+    ended = OrderItem.objects.filter(
+        Q(job__status=JobStatus.COMPLETED) | (Q(job__status=JobStatus.FAILED) & Exists(returned)), told_at__isnull=True
+    )
+    return sum(mail.tell(item) for item in ended.select_related("order", "job").order_by("pk")[:PAGE])
 
 
 def hand_over_mails() -> int:

@@ -20,6 +20,7 @@ from billing.gateway_errors import (
 )
 from tests.sandbox_process import Ear, Sandbox
 
+pytestmark = pytest.mark.django_db  # making a gateway asks the database which world it belongs to
 EXPIRES_AT = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=23)
 
 
