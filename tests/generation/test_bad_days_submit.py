@@ -1,6 +1,7 @@
 """Bad days of the paid POST: each story of docs/failures.md under "Submitting", told against the provider's own process."""
 
 import logging
+import threading
 from itertools import pairwise
 from typing import Any
 
@@ -47,6 +48,15 @@ def test_lost_answer_is_looked_for_not_repeated(shop: Shop, fault: str) -> None:
     until(shop, job)
     assert (len(generations(shop, job)), posts(shop)) == (1, 1)
     assert Submission.objects.get().status == "done"
+
+
+def test_two_lost_answers_are_not_mixed_up(shop: Shop) -> None:
+    jobs = [shop.paid(email=f"{n}@example.com") for n in range(2)]
+    shop.sandbox.fault("drop_after_accept", times=2)
+    assert [runner.advance(job.pk) for job in jobs] == ["UnknownOutcome"] * 2
+    until(shop, *jobs)
+    for job in jobs:
+        assert [request["request_id"] for request in generations(shop, job)] == [last(job).external_id]
 
 
 def test_accepted_without_an_id(shop: Shop) -> None:
@@ -337,13 +347,23 @@ def test_no_connection_is_not_sent(shop: Shop, settings: Any) -> None:
 # --- many at once ----------------------------------------------------------------------------------------------------
 
 
-def test_twenty_workers_one_submission(shop: Shop) -> None:
-    job = shop.paid()
-    shop.sandbox.fault("slow_answer", seconds=0.5)
+def test_twenty_workers_one_submission(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, admit = shop.paid(), submit.admit
+    all_admitted, admitted = threading.Barrier(20), set()
+
+    def admit_all(*about: Any) -> str:
+        word = admit(*about)
+        if threading.get_ident() not in admitted:
+            admitted.add(threading.get_ident())
+            all_admitted.wait(20)
+        return word
+
+    monkeypatch.setattr(submit, "admit", admit_all)
     said = at_once(*[lambda: runner.advance(job.pk)] * 20)
-    assert Submission.objects.count() == 1
-    assert len(generations(shop, job)) == 1
+    assert len(admitted) == 20
+    assert GuardTally.objects.get(guard="lease.take").lost >= 19
     assert not [word for word in said if isinstance(word, Exception)]
+    assert (Submission.objects.count(), len(generations(shop, job))) == (1, 1)
     until(shop, job)
     assert (len(generations(shop, job)), posts(shop)) == (1, 1)
 
