@@ -22,9 +22,16 @@ def park(job: Job, *, reason: str, actor: str, lease: leases.Lease | None = None
 
 
 def park_incomplete(job: Job, error: Exception, *, actor: str) -> str:
-    """The ledger could not put everything back: nothing was said to be returned, and a person must look."""
+    """The ledger could not put everything back: nothing was said to be returned, and a person must look.
+
+    A job in review stays there, with that reason: from now on it is for staff alone.
+    """
     log.error("ALARM job %s: %s", job.pk, error)
     guards.count("alarm.restore_incomplete")
+    if job.status == JobStatus.REVIEW:
+        rows = Job.objects.filter(pk=job.pk, status=job.status, version=job.version)
+        rows.update(reason="restore_incomplete", last_error=str(error)[:300])
+        return "restore incomplete"
     lease = leases.Lease(Seen.of(job), job.lease_id) if job.lease_id else None
     return park(job, reason="restore_incomplete", actor=actor, lease=lease, last_error=str(error))
 

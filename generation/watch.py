@@ -10,6 +10,7 @@ from billing import ledger
 from generation import accounts, moves, submissions
 from generation.models import Job, Submission
 from generation.moves import Seen
+from generation.parking import park_incomplete
 from generation.providers import get_provider
 from generation.providers.base import ProviderError, State
 from generation.states import JOB, SUBMISSION, JobStatus
@@ -76,12 +77,7 @@ def give_back(job: Job) -> str:
     try:
         return "closed" if _close(job).won else "lost"
     except ledger.RestoreIncomplete as error:
-        log.error("ALARM job %s: %s", job.pk, error)
-        guards.count("alarm.restore_incomplete")
-        Job.objects.filter(pk=job.pk, version=job.version).update(
-            reason="restore_incomplete", last_error=str(error)[:300]
-        )
-        return "restore incomplete"
+        return park_incomplete(job, error, actor="sweep")
 
 
 def watch(submission: Submission) -> str:

@@ -19,7 +19,7 @@ def nudge(job_id: int) -> None:
 
 def can_cancel(job: Job) -> bool:
     """Whether nothing of the job is live at the provider, so that cancelling gives the credit back at no cost."""
-    waits = job.status in {JobStatus.QUEUED, JobStatus.REVIEW}
+    waits = job.status in {JobStatus.QUEUED, JobStatus.REVIEW} and job.reason != "restore_incomplete"
     return waits and not Submission.objects.filter(job=job, status__in=LIVE_SUBMISSION).exists()
 
 
@@ -30,8 +30,7 @@ def cancel(*, job: Job, actor: str, reason: str = "cancelled") -> bool:
     try:
         return _cancel(job, actor, reason).won
     except ledger.RestoreIncomplete as error:
-        if job.status == JobStatus.QUEUED:
-            park_incomplete(job, error, actor=actor)
+        park_incomplete(job, error, actor=actor)
         return False
 
 
