@@ -126,11 +126,15 @@ def processing(job: Job, *, actor: str) -> str:
     submission = submissions.live(job)
     if submission is None:
         return park(job, reason="no_submission", actor=actor)
-    snapshot = look(submission)
-    if snapshot.state == State.RUNNING:
-        if older_than(job, settings.PROCESSING_DEADLINE_SECONDS):
+    late = older_than(job, settings.PROCESSING_DEADLINE_SECONDS)
+    try:
+        snapshot = look(submission)
+    except (ProviderError, ImproperlyConfigured):
+        if late:  # silent for too long; in review it is still looked at
             return park(job, reason="deadline", actor=actor)
-        return "running"
+        raise
+    if snapshot.state == State.RUNNING:
+        return park(job, reason="deadline", actor=actor) if late else "running"
     if snapshot.state == State.DONE:
         if usable(submission, snapshot.url):
             return won(blocks.finish(job, submission, actor), "finished")

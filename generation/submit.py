@@ -4,6 +4,8 @@ import hashlib
 import logging
 from dataclasses import dataclass
 
+from django.core.exceptions import ImproperlyConfigured
+
 from generation import accounts, crop, leases, own_address, schedule, submissions
 from generation.models import Job, ProviderAccount, Submission, new_token
 from generation.moves import Seen
@@ -174,7 +176,10 @@ def refusal_of(submission: Submission, error: ProviderError) -> tuple[str, str]:
 
 def why_waiting(job: Job) -> str:
     """The reason a job queued for too long goes to the staff's list with: the account's state where that is why."""
-    account = accounts.account_of(get_provider(job.provider))
+    try:
+        account = accounts.account_of(get_provider(job.provider))
+    except (Misconfigured, ImproperlyConfigured):
+        return STATE.MISCONFIGURED
     model = accounts.blocked_models(account).get(job.model)
     for row in (account, model):
         if row is not None and row.state != STATE.OK:

@@ -135,6 +135,17 @@ def test_after_a_day_without_keys_a_person_looks(shop: Shop, settings: Any):
     assert (job.status, job.reason) == ("review", "misconfigured")
 
 
+def test_a_job_at_a_provider_nobody_may_ask_goes_to_review_at_its_deadline(shop: Shop, settings: Any):
+    shop.sandbox.fault("never_finishing")
+    job = shop.submitted()
+    assert job.status == "processing"
+    settings.LIVE = True
+    shop.age(settings.PROCESSING_DEADLINE_SECONDS + 1)
+    shop.sweep()
+    job.refresh_from_db()
+    assert (job.status, job.reason) == ("review", "deadline")
+
+
 @pytest.mark.django_db
 def test_database_of_the_other_mode(settings: Any):
     live.refuse_to_start_inconsistent()
