@@ -29,7 +29,7 @@ def posts(shop: Shop) -> int:
     ]
     names = ("status_402", "locked_403", "unauthorized_401", "rate_limited_429", "content_policy_422", "model_retired",
              "error_500", "error_502", "error_503", "error_504", "drop_before_accept", "redirect_on_submit")  # fmt: skip
-    return len(known["fal"]) + sum(fault["used"] for fault in turned_away if fault["fault"] in names)
+    return int(len(known["fal"]) + sum(fault["used"] for fault in turned_away if fault["fault"] in names))
 
 
 def generations(shop: Shop, job: Job) -> list[dict[str, Any]]:
@@ -88,7 +88,8 @@ def most_in_flight() -> int:
 
 def at_once(*acts: Any) -> list[Any]:
     """Run the acts in threads that start together; answers and exceptions, in their order."""
-    barrier, answers = threading.Barrier(len(acts)), [None] * len(acts)
+    barrier = threading.Barrier(len(acts))
+    answers: list[Any] = [None] * len(acts)
 
     def run(place: int, act: Any) -> None:
         barrier.wait(10)
