@@ -1,11 +1,12 @@
 """What a customer reads in each state of an order (headings and sentences), and how moments are written."""
 
+import re
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from orders.models import Order
@@ -73,7 +74,7 @@ def heading(progress: Progress) -> str:
     return HEADINGS_MANY.get(progress.state, HEADINGS[progress.state])
 
 
-def sentence(order: Order, progress: Progress) -> str:
+def sentence(order: Order, progress: Progress) -> SafeString | str:
     """The sentence under it."""
     if progress.slow:
         return SLOW
@@ -82,8 +83,8 @@ def sentence(order: Order, progress: Progress) -> str:
     return {
         State.UNPAID: "No money has been taken yet.",
         State.PENDING: "Some banks take a few minutes. You can close this page.",
-        State.QUEUED: f"Videos usually take 1 to 5 minutes. You can close this page; we will e-mail {order.email}.",
-        State.MAKING: f"You can close this page; we will e-mail {order.email}.",
+        State.QUEUED: format_html("Videos usually take 1 to 5 minutes. {}", _close(order)),
+        State.MAKING: _close(order),
         State.SAVING: "We are checking and saving your video.",
         State.HELD: _held(order),
         State.STAFF: _staff(progress),
@@ -113,22 +114,6 @@ def reason(item: ItemProgress) -> str:
     return REASONS.get(item.reason) or NO_REASON.get(item.state, "")
 
 
-def money(item: ItemProgress) -> SafeString | str:
-    """What happened to the credit, and only what the ledger says; empty while the video is on its way."""
-    if item.state not in (State.FAILED, State.PHOTO, State.CANCELLED):
-        return ""
-    if item.returned is None:
-        return "A person is checking the payment for this video."
-    if item.returned.available <= 0:
-        return "The payment for this video is disputed or was taken back by the bank, so its credit cannot be used now."
-    if item.returned.available == 1:
-        return format_html("Your credit is back. It is kept for you until {}.", day(item.returned.expires_at))
-    return format_html(
-        "Your {} credits are back. They are kept for you until {}.",
-        item.returned.available, day(item.returned.expires_at),
-    )  # fmt: skip
-
-
 def moment(value: datetime) -> SafeString:
     """A date and time in the shop's zone with its name; a script rewrites it in the visitor's own."""
     local = timezone.localtime(value)
@@ -156,6 +141,11 @@ def day(value: datetime) -> SafeString:
     )
 
 
+def address(value: str) -> SafeString:
+    """An e-mail address that goes on in the next line at its @ or a dot rather than in the middle of a word."""
+    return format_html_join("", "{}<wbr>", ((part,) for part in re.findall(r"[@.]?[^@.]+|[@.]", value)))
+
+
 def span(seconds: float) -> str:
     """A length of time in the largest unit that fits: "24 hours", "30 days"."""
     for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
@@ -163,6 +153,10 @@ def span(seconds: float) -> str:
             count = round(seconds / size)
             return f"{count} {unit}{'' if count == 1 else 's'}"
     return f"{round(seconds)} seconds"
+
+
+def _close(order: Order) -> SafeString:
+    return format_html("You can close this page; we will e-mail {}.", address(order.email))
 
 
 def _held(order: Order) -> SafeString:
@@ -179,4 +173,6 @@ def _staff(progress: Progress) -> SafeString | str:
     if not since:
         return ""
     until = min(since) + timedelta(seconds=settings.REVIEW_GIVE_BACK_SECONDS)
-    return format_html("We will e-mail you by {} with the video or your credit back.", moment(until))
+    return format_html(
+        "We will e-mail you by {} with the video, or to say that what you paid for it is yours again.", moment(until)
+    )

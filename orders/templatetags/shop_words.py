@@ -3,7 +3,7 @@
 from django import template
 from django.conf import settings
 
-from orders import money, progress, words
+from orders import money, money_words, progress, words
 from orders.models import Order, OrderItem
 from orders.progress import ItemProgress, State
 
@@ -13,7 +13,11 @@ register.filter("clock", words.clock)
 register.filter("day", words.day)
 register.filter("span", words.span)
 register.filter("reason", words.reason)
-register.filter("money_sentence", words.money)
+register.filter("address", words.address)
+register.filter("money_sentence", money_words.money)
+register.filter("money_ways", money_words.money_ways)
+register.filter("promise", money_words.promise)
+register.filter("stays_yours", money_words.stays_yours)
 
 
 @register.filter

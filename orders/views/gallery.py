@@ -21,7 +21,14 @@ SLOW_AFTER = timedelta(minutes=15)
 def gallery(request: HttpRequest) -> HttpResponse:
     poses = [sold(each) for each in Pose.objects.filter(active=True)]
     cheapest = min(poses, key=lambda one: one["amount"], default=None)
-    context = {"poses": poses, "price": cheapest and cheapest["price"], "closed": closed(), "slow": _slow()}
+    price = cheapest and cheapest["price"]
+    context = {
+        "poses": poses,
+        "price": price,
+        "one_price": price if len({each["price"] for each in poses}) == 1 else "",
+        "closed": closed(),
+        "slow": _slow(),
+    }
     return render(request, "pages/gallery.html", context)
 
 

@@ -118,6 +118,7 @@ def page(
         "price_changed": price_was is not None and price_was != amount,
         "notice": NOTICES.get(notice, ""),
         "down": notice == "down",
+        "said_untaken": notice == "cancelled" or (price_was is not None and price_was != amount),
         "kept_until": order.state_since + timedelta(seconds=settings.DRAFT_SECONDS),
         "meant": "" if paying else forms.email_meant(order.email),
         "frame": _frame(item),

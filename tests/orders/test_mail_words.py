@@ -80,7 +80,7 @@ def test_both_parts_of_every_mail_are_whole(kind: str, made):
 
 def test_a_receipt_has_what_a_receipt_needs():
     _, text, _ = written("order_received", received())
-    for words in ("£4.00, tax included", "Sold by: WaistHeart", "It is me & I agree.", "24 hours", "30 days"):
+    for words in ("£4.00, tax included", "your £4.00 stays yours: kept as", "Sold by: WaistHeart", "It is me & I agree.", "24 hours", "30 days"):
         assert words in text
     assert "ready" not in text.lower()
 
@@ -91,10 +91,12 @@ def test_no_mail_says_that_a_credit_is_back_when_it_is_not():
     subject, text, html = written("could_not_make_it", order, about_job=True)
     assert f"About your order {order.code}" in subject
     assert "credit is back" not in subject + text + html
+    assert "paid back instead" not in text + html
 
 
 def test_the_reason_is_the_one_on_the_page():
     order = shop.paid("failed", move="refuse", reason="moderation")
     _, text, _ = written("could_not_make_it", order, about_job=True)
     assert "The rules against harmful pictures did not allow it." in text
-    assert "Your credit is back. It is kept for you until" in text
+    assert "Your credit is back: what you paid for this video is kept for you until" in text
+    assert f"paid back instead, write to help@waistheart.example and quote order {order.code}." in text

@@ -17,7 +17,7 @@ from orders.models import Order, Photo
 from tests.orders import shop
 
 pytestmark = pytest.mark.django_db
-BACK = "Your credit is back."
+BACK = "Your credit is back: what you paid for this video is kept for you until"
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def a_shop() -> None:
 def text(client: Client, path: str) -> str:
     """What somebody reads: the page's main part without its marks."""
     html = client.get(path).content.decode()
-    main = html[html.index("<main") : html.index("</main>")]
+    main = html[html.index("<main") : html.index("</main>")].replace("<wbr>", "")
     return " ".join(re.sub(r"<[^>]+>", " ", main).split())
 
 
@@ -42,7 +42,7 @@ STATES = {
         {"reason": "deadline"},
         ("review",),
         "A person is checking your order",
-        "with the video or your credit back",
+        "with the video, or to say that what you paid for it is yours again.",
     ),
     "ready": ({}, ("completed",), "Your video is ready", "Made with AI from your photo"),
     "failed": ({"move": "fail"}, ("failed",), "We could not make this video", BACK),
@@ -153,7 +153,7 @@ def test_the_fragment_speaks_once_per_change_and_its_bar_never_falls(client: Cli
     second = client.get(asks).content.decode()
     assert "About 1 minute left" in second
     assert 'value="90"' in second
-    assert "hx-swap-oob" not in second
+    assert 'id="said"' not in second
     assert client.get(shop.url(order, "progress/") + "?seen=-1&state=").status_code == 200
 
 
@@ -254,9 +254,10 @@ def test_cancelling_asks_first_and_only_while_it_can(client: Client, monkeypatch
     order = shop.paid("queued")
     assert shop.url(order, "cancel/") in client.get(shop.url(order)).content.decode()
     page = client.get(shop.url(order, "cancel/")).content.decode()
-    assert "Your credit is back at once." in page
+    assert "Your £4.00 stays yours: kept as a credit for another video, or paid back if you write to" in page
     assert Job.objects.get().status == "queued"
     late = shop.paid("processing")
+    assert '<p id="stop" hx-swap-oob="true"></p>' in client.get(shop.url(late, "progress/")).content.decode()
     assert "cancel/" not in client.get(shop.url(late)).content.decode()
     refused = client.post(shop.url(late, "cancel/"))
     assert (refused.status_code, "cannot be cancelled" in refused.content.decode()) == (409, True)

@@ -210,6 +210,7 @@ def test_back_from_the_payment_page_without_paying(client: Client, gateway: Gate
     client.post(address(order, "pay/"), shown(client, order) | TICKED)
     page = client.get(f"/pay/cancelled/{order.key}/", follow=True)
     assert "Payment was not completed. No money was taken." in page.content.decode()
+    assert page.content.decode().count("No money") == 1
     assert shop.ADA in page.content.decode()
     order.refresh_from_db()
     assert order.status == "draft"
