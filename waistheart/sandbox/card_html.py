@@ -7,6 +7,7 @@ from waistheart.sandbox.card_money import money
 from waistheart.sandbox.card_objects import JsonObject
 from waistheart.sandbox.card_style import STYLE
 
+SELLER = "WaistHeart (sandbox)"  # the real processor shows the name in the account
 BAD_DAYS = (
     ("pay_event_twice", "Pay, and send the webhook twice"),
     ("pay_event_late", "Pay, and send the webhook 20 seconds late"),
@@ -73,20 +74,21 @@ PENDING = "<p>{total} is on its way. You can close this tab.</p>"
 
 
 def _summary(session: JsonObject, item: JsonObject, total: str) -> str:
-    shop = escape(urlsplit(session["success_url"]).netloc)
+    host = escape(urlsplit(session["success_url"]).netloc)
     quantity = f" × {item['quantity']}" if item["quantity"] > 1 else ""
     return f"""<header class="summary">
 <p class="shop"><svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true"><path fill="currentColor"
-d="M12 21S3 14.6 3 8.6A4.9 4.9 0 0 1 12 6a4.9 4.9 0 0 1 9 2.6C21 14.6 12 21 12 21z"/></svg> {shop}</p>
+d="M12 21S3 14.6 3 8.6A4.9 4.9 0 0 1 12 6a4.9 4.9 0 0 1 9 2.6C21 14.6 12 21 12 21z"/></svg> {SELLER}</p>
 <h1>{escape(total)}</h1>
 <p class="item">{escape(str(item["description"]))}{quantity}</p>
+<p class="host">{host}</p>
 </header>"""
 
 
 def _email(session: JsonObject) -> str:
     if not session["customer_email"]:
         return ""
-    email = escape(session["customer_email"])
+    email = escape(session["customer_email"]).replace("@", "<wbr>@").replace(".", "<wbr>.")
     return f'<div class="row"><span class="label">E-mail</span><span class="value">{email}</span></div>'
 
 

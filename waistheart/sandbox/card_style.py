@@ -15,7 +15,8 @@ h1,h2,p{margin:0}
 .shop svg{color:var(--main)}
 .summary{padding:0 .25rem 1.25rem}
 .summary h1{font-size:2.5rem;line-height:1.2;letter-spacing:-.02em;margin-top:.5rem;font-variant-numeric:tabular-nums}
-.item{color:var(--soft)}
+.item,.host{color:var(--soft)}
+.host{font-size:.8125rem}
 .card{background:var(--card);border:1px solid var(--line);border-radius:14px;padding:1.125rem;margin-bottom:1rem;
 display:flex;flex-direction:column;gap:.625rem}
 h2{font-size:1.0625rem;line-height:1.3}

@@ -61,7 +61,7 @@ def heart_frames(
 
 @lru_cache(maxsize=4)
 def demo_mark(size: tuple[int, int]) -> Overlay:
-    """A dark plate with the word DEMO at the lower left, clear of a player's buttons and of every heart."""
+    """A dark plate with the word DEMO at the upper left: players lay their buttons over the lower part of a picture."""
     unit = size[0] / 720
     font = ImageFont.load_default(round(46 * unit))
     small = ImageFont.load_default(round(21 * unit))
@@ -71,7 +71,7 @@ def demo_mark(size: tuple[int, int]) -> Overlay:
     pen.rounded_rectangle((0, 0, width - 1, height - 1), radius=round(18 * unit), fill=(24, 16, 20, 190))
     pen.text((width / 2, height * 0.38), "DEMO", font=font, fill=CREAM, anchor="mm", stroke_width=1, stroke_fill=CREAM)
     pen.text((width / 2, height * 0.78), "Made with AI", font=small, fill=(*CREAM, 235), anchor="mm")
-    return Overlay(image, (round(32 * unit), size[1] - height - round(104 * unit)))
+    return Overlay(image, (round(24 * unit), round(24 * unit)))
 
 
 def _heart(pose: Pose, size: tuple[int, int], *, scale: float, part: float) -> Overlay:
