@@ -9,13 +9,26 @@ import pytest
 from django.conf import settings
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what holds on the other database only; the lanes together run everything."""
+DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what holds on the other database only, and on PostgreSQL what no database can change; the lanes together
+    run everything."""
     on_sqlite = settings.DATABASES["default"]["ENGINE"].endswith("sqlite3")
     other, name = ("postgres", "PostgreSQL") if on_sqlite else ("sqlite", "SQLite")
     for item in items:
         if item.get_closest_marker(other):
             item.add_marker(pytest.mark.skip(reason=f"holds on {name} only; that lane runs it"))
+    if not on_sqlite:
+        alike = [item for item in items if not touches_the_database(item)]
+        config.hook.pytest_deselected(items=alike)
+        items[:] = [item for item in items if touches_the_database(item)]
+
+
+def touches_the_database(item: pytest.Item) -> bool:
+    """Whether a test may ask the database anything; the others are the same in every lane."""
+    return bool(item.get_closest_marker("django_db") or DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -109,13 +109,13 @@ class Fal:
 
     def recover(self, ask: Ask, *, since: datetime) -> Handle | None:
         for row in self._listed(model=ask.model, since=since):
-            given = row.get("json_input")
+            given, external_id = row.get("json_input"), row.get("request_id")
             if (
                 isinstance(given, dict)
-                and given.get("image_url") == ask.image_url
-                and isinstance(row.get("request_id"), str)
+                and isinstance(external_id, str)
+                and _same_image(given.get("image_url"), ask.image_url)
             ):
-                return self._handle(row["request_id"], ask.model)
+                return self._handle(external_id, ask.model)
         return None
 
     def _listed(self, *, model: str, since: datetime) -> Iterator[dict[str, Any]]:
@@ -207,3 +207,8 @@ class Fal:
 
     def verify_hint(self, headers: Mapping[str, str], raw: bytes) -> HintRef:
         return fal_hints.verify(headers, raw, jwks_url=self._jwks_url)
+
+
+def _same_image(given: object, ours: str) -> bool:
+    """Whether an address shows our image: its last part is the submission's secret, and our host may have changed since."""
+    return isinstance(given, str) and urlsplit(given).path.rpartition("/")[2] == urlsplit(ours).path.rpartition("/")[2]
