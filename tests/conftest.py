@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
 
 

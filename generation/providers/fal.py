@@ -210,5 +210,5 @@ class Fal:
 
 
 def _same_image(given: object, ours: str) -> bool:
-    """Whether an address shows our image: its last part is the submission's secret, and our host may have changed since."""
-    return isinstance(given, str) and urlsplit(given).path.rpartition("/")[2] == urlsplit(ours).path.rpartition("/")[2]
+    """Whether an address shows our image: path and query carry the submission's secret, and our host may have changed since."""
+    return isinstance(given, str) and urlsplit(given)[2:4] == urlsplit(ours)[2:4]
