@@ -68,7 +68,7 @@ def test_deleted_grant_is_never_called_returned(shop: Shop) -> None:
     # It stays so: nobody but staff can end it, and nobody is told that anything came back.
     for _ in range(2):
         job = at(shop, job, settings.REVIEW_GIVE_BACK_SECONDS)
-        assert (job.status, job.reason) == ("review", "restore_incomplete")
+        assert (job.status, job.reason, alarms("restore_incomplete")) == ("review", "restore_incomplete", 1)
     assert not work.cancel(job=job, actor="customer")
     assert now(job).status == "review"
     assert entries() == ["granted", "held"]

@@ -189,7 +189,8 @@ def test_broker_away(shop: Shop) -> None:
 
     for _ in range(3):
         shop.age(61)
-        assert minute.every_minute(refuse)["generation"]
+        assert minute.every_minute(refuse)["generation"] != "failed"
+    assert now(job).status == "queued"
     until(shop, job)
 
 

@@ -77,26 +77,37 @@ def end_lease(job: Job) -> None:
 
 
 def test_store_by_a_worker_whose_lease_ran_out(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = made(shop)
-    assert_other_delivers(shop, monkeypatch, job, "completed")
-    assert lost("job.store") == 1
-
-
-def assert_other_delivers(shop: Shop, patch: pytest.MonkeyPatch, job: Job, said: str) -> None:
-    """One worker has fetched and verified when its lease ends; another does all of it, and then the first goes on."""
-    others: list[str] = []
+    """It has fetched and verified when its lease ends; another does all of it, and then the first goes on."""
+    job, others = made(shop), list[str]()
 
     def another() -> None:
         end_lease(job)
         runner.advance(job.pk)
         others.append(now(job).video_key)
 
-    act_after(patch, runner, "fetch_and_verify", another)
+    act_after(monkeypatch, runner, "fetch_and_verify", another)
     runner.advance(job.pk)
-    assert now(job).video_key == others[0]
+    assert (others, lost("job.store")) == ([now(job).video_key], 1)
     assert [r["reads"]["media"] for r in generations(shop, job)] == [2]
     assert moves(job) == ["submit", "finish", "store"]
-    assert now(job).status == said
+    assert_delivered(shop, job)
+
+
+def test_store_while_another_holds_the_lease(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, rivals = made(shop), list[leases.Lease | None]()
+
+    def another_begins() -> None:
+        end_lease(job)
+        rivals.append(leases.take(leases.Seen.of(now(job))))
+
+    act_after(monkeypatch, runner, "fetch_and_verify", another_begins)
+    assert runner.advance(job.pk) == "lost job.store"
+    (lease,) = rivals
+    assert lease
+    assert (now(job).status, now(job).lease_id) == ("storing", lease.id)
+    assert not blobs("videos") | blobs("posters")
+    leases.drop(lease)
+    assert step(job).status == "completed"
     assert_delivered(shop, job)
 
 
@@ -132,16 +143,17 @@ def slowly(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> type[Slowly]:
 
 def test_a_slow_transfer_renews_its_lease(shop: Shop, slowly: type[Slowly], monkeypatch: pytest.MonkeyPatch) -> None:
     job = made(shop)
-    renewed: list[float] = []
+    renewed: list[tuple[int, float]] = []
 
     def five_seconds_left() -> None:
         Job.objects.filter(pk=job.pk).update(lease_until=clock.after(5))
-        act_after(monkeypatch, leases, "_renew", lambda: renewed.append(seconds_left(job)))
+        act_after(monkeypatch, leases, "_renew", lambda: renewed.append((len(slowly.heard), seconds_left(job))))
 
     monkeypatch.setattr(slowly, "act", five_seconds_left)
     assert step(job).status == "completed"
-    assert settings.LEASE_SECONDS - 2 < renewed[0] <= settings.LEASE_SECONDS
-    assert len(slowly.heard) > 5
+    ((pieces, left),) = renewed
+    assert pieces == 3 < len(slowly.heard)
+    assert settings.LEASE_SECONDS - 2 < left <= settings.LEASE_SECONDS
     assert_delivered(shop, job)
 
 
