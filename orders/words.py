@@ -142,8 +142,9 @@ def day(value: datetime) -> SafeString:
 
 
 def address(value: str) -> SafeString:
-    """An e-mail address that goes on in the next line at its @ or a dot rather than in the middle of a word."""
-    return format_html_join("", "{}<wbr>", ((part,) for part in re.findall(r"[@.]?[^@.]+|[@.]", value)))
+    """An e-mail address that stays in one line if it can, and else goes on at its @ or a dot, not inside a word."""
+    parts = format_html_join("", "{}<wbr>", ((part,) for part in re.findall(r"[@.]?[^@.]+|[@.]", value)))
+    return format_html('<span class="address">{}</span>', parts)
 
 
 def span(seconds: float) -> str:

@@ -30,6 +30,7 @@ def text(client: Client, path: str) -> str:
     """What somebody reads: the page's main part without its marks."""
     html = client.get(path).content.decode()
     main = html[html.index("<main") : html.index("</main>")].replace("<wbr>", "")
+    main = re.sub(r'<span class="address">([^<]*)</span>', r"\1", main)
     return " ".join(re.sub(r"<[^>]+>", " ", main).split())
 
 
