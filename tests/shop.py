@@ -61,7 +61,8 @@ class Shop:
 
     def pay(self, order: Order, do: str = "pay", **params: Any) -> Payment:
         """Pay at the processor; the shop has not heard of it yet."""
-        assert order.payment is not None and order.payment.session_id
+        assert order.payment is not None
+        assert order.payment.session_id
         self.sandbox.card(order.payment.session_id, do, **params)
         return order.payment
 

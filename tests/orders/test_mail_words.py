@@ -80,7 +80,14 @@ def test_both_parts_of_every_mail_are_whole(kind: str, made):
 
 def test_a_receipt_has_what_a_receipt_needs():
     _, text, _ = written("order_received", received())
-    for words in ("£4.00, tax included", "your £4.00 stays yours: kept as", "Sold by: WaistHeart", "It is me & I agree.", "24 hours", "30 days"):
+    for words in (
+        "£4.00, tax included",
+        "your £4.00 stays yours: kept as",
+        "Sold by: WaistHeart",
+        "It is me & I agree.",
+        "24 hours",
+        "30 days",
+    ):
         assert words in text
     assert "ready" not in text.lower()
 
