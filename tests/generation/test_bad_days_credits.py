@@ -141,7 +141,7 @@ def test_release_into_an_expired_grant(shop: Shop) -> None:
     assert step(job).status == "failed"
     assert_lives_30_days(Grant.objects.get(), available=1)
     until = f"{Grant.objects.get().expires_at:%Y-%m-%d}"
-    assert f'It is kept for you until <time datetime="{until}">' in page(shop, job)
+    assert f'kept for you until <time datetime="{until}">' in page(shop, job)
     shop.age(29 * DAY)
     shop.sweep()
     assert Grant.objects.get().available == 1

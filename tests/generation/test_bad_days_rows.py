@@ -35,6 +35,7 @@ def ignore(task: str, row_id: int) -> None:
 
 
 def test_last_lease_is_as_long_as_the_first(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.sandbox.fault("never_finishing", times="all")
     jobs = [shop.paid(email=f"{name}@example.com") for name in ("ada", "eve", "ivy")]
     monkeypatch.setattr(submissions.accounts, "taking_slots", lambda account_id: 0)
     left: list[float] = []
