@@ -10,16 +10,21 @@ from generation.models import Job, Submission
 from generation.moves import Seen
 from generation.providers import get_provider
 from generation.providers.base import ProviderError
-from generation.states import LIVE_SUBMISSION
+from generation.states import LIVE_SUBMISSION, JobStatus
 from generation.store import Stored
 from waistheart import guards
 
 log = logging.getLogger(__name__)
 
 
+def in_review(job: Job) -> bool:
+    """Whether the job was read in review: one that has moved on is nobody's to decide any more."""
+    return job.status == JobStatus.REVIEW
+
+
 def requeue(*, job: Job, actor: str) -> bool:
     """Try again from the start. The submission that was live is written off as lost: the provider may still bill it."""
-    return _requeue(job, actor).won
+    return in_review(job) and _requeue(job, actor).won
 
 
 @guards.block("generation.requeue")
@@ -32,7 +37,7 @@ def _requeue(job: Job, actor: str) -> None:
 
 def resume(*, job: Job, actor: str) -> bool:
     """Wait for the provider again: only while the job has a live and accepted submission."""
-    return _resume(job, actor).won
+    return in_review(job) and _resume(job, actor).won
 
 
 @guards.block("generation.resume_by_staff")
@@ -47,6 +52,8 @@ def close(*, job: Job, actor: str, reason: str) -> bool:
 
     A submission that is still live is asked to be cancelled and stays watched; what it answers decides nothing.
     """
+    if not in_review(job):
+        return False
     try:
         done = _close(job, actor, reason).won
     except ledger.RestoreIncomplete:
@@ -70,7 +77,7 @@ def _close_with_grant(job: Job, actor: str, reason: str) -> None:
 
 def deliver(*, job: Job, stored: Stored, actor: str) -> bool:
     """Complete the job with a file that passed verification; the credit is settled."""
-    return _deliver(job, stored, actor).won
+    return in_review(job) and _deliver(job, stored, actor).won
 
 
 @guards.block("generation.deliver")

@@ -1,4 +1,4 @@
-"""The money list: payments that came otherwise than they were asked for, oldest first."""
+"""The money list, oldest first: payments that came otherwise than they were asked for, that raised, or that never end."""
 
 from typing import Any
 
@@ -52,11 +52,11 @@ ACTS = (
 class MoneyListAdmin(WithActs, PaymentAdmin):
     acts = ACTS
     ordering = ("state_since", "pk")
-    list_display = ("reference", "since", "asked", "came", "email", "session_id", "payment_intent")
+    list_display = ("reference", "status", "since", "asked", "came", "email", "session_id", "payment_intent")
     list_filter = ("state_since", "currency")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Payment]:
-        return super().get_queryset(request).filter(status=Payment.Status.MISMATCHED)
+        return super().get_queryset(request).filter(money_list.needs_a_person())
 
     def version_of(self, row: Payment) -> int:
         """A payment leaves `mismatched` once and for ever: being in it is the version."""

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from billing.models import Payment
 from generation.models import Job, ProviderAccount, Submission
+from orders import money_list
 from orders.models import Mail
 from waistheart import console
 from waistheart.models import Heartbeat
@@ -35,7 +36,7 @@ def today() -> list[Tile]:
     jobs: dict[str, tuple[int, datetime | None]] = {status: (n, oldest) for status, n, oldest in by_state}
     review, oldest = jobs.pop("review", (0, None))
     on_their_way = min((since for _, since in jobs.values() if since), default=None)
-    money = Payment.objects.filter(status="mismatched").aggregate(n=Count("pk"), oldest=Min("state_since"))
+    money = Payment.objects.filter(money_list.needs_a_person()).aggregate(n=Count("pk"), oldest=Min("state_since"))
     late = Submission.objects.filter(late_success_at__gt=now - LATE_SUCCESS_SHOWN).count()
     mails = Mail.objects.filter(status__in=["failed", "unknown"], next_step_at__isnull=True).count()
     return [

@@ -9,6 +9,7 @@ import generation.sweep
 from billing import audit
 from generation.models import Job, Submission
 from orders.models import Photo, Pose
+from orders.sweep import Part, run
 from waistheart import clock, guards, storage
 from waistheart.installation import ident
 from waistheart.models import Heartbeat
@@ -16,18 +17,25 @@ from waistheart.models import Heartbeat
 log = logging.getLogger(__name__)
 
 
-def every_day() -> dict[str, int]:
-    """Run the day's work; a second run on the same day finds little to do and does no harm."""
+def every_day() -> dict[str, object]:
+    """Run the day's work; a second run on the same day finds little to do and does no harm. One part that fails stops no other."""
+    Heartbeat.objects.update_or_create(name="daily", defaults={"at": clock.now()})
+    parts: dict[str, Part] = {
+        "differences": report_differences,
+        "videos": generation.sweep.delete_old_videos,
+        "orphans": delete_orphans,
+        "uploads": lambda: storage.abort_stale_uploads(prefix=f"{ident()}/", older_than=timedelta(days=1)),
+    }
+    return {name: run(name, part) for name, part in parts.items()}
+
+
+def report_differences() -> int:
+    """Recompute every balance; each difference is an alarm."""
     differences = audit.differences()
     for difference in differences:
         log.error("ALARM audit: %s", difference)
         guards.count("alarm.audit")
-    Heartbeat.objects.update_or_create(name="daily", defaults={"at": clock.now()})
-    return {
-        "differences": len(differences),
-        "videos": generation.sweep.delete_old_videos(),
-        "orphans": delete_orphans(),
-    }
+    return len(differences)
 
 
 def delete_orphans() -> int:

@@ -1,6 +1,7 @@
 """Money that came otherwise than it was asked for: what staff may do with it. The processor is asked again before anything moves."""
 
 from django.conf import settings
+from django.db.models import Q
 
 from billing import ledger
 from billing.gateway import get_gateway
@@ -8,9 +9,22 @@ from billing.gateway_errors import GatewayError
 from billing.models import Payment
 from billing.moves import move_payment
 from billing.receipts import Receipt
+from billing.sweep import POISON
 from orders import mail
 from orders.models import Order
-from waistheart import guards
+from waistheart import clock, guards
+
+PENDING_SECONDS = 7 * 86400
+
+
+def needs_a_person() -> Q:
+    """Mismatched money; a payment without end that raised again and again; money on its way for longer than banks take."""
+    waiting = Q(status__in=[Payment.Status.OPEN, Payment.Status.PENDING])
+    return (
+        Q(status=Payment.Status.MISMATCHED)
+        | (waiting & Q(failures__gte=POISON))
+        | Q(status=Payment.Status.PENDING, state_since__lte=clock.ago(PENDING_SECONDS))
+    )
 
 
 class NotNow(Exception):

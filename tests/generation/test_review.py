@@ -8,7 +8,7 @@ from django.db import connection
 
 from billing.audit import differences
 from billing.models import Entry, Grant, Hold, HoldPart
-from generation import runner
+from generation import review, runner
 from generation.models import Job, JobEvent, Submission
 from orders.models import Mail
 from tests.console import Console, text_of
@@ -186,3 +186,11 @@ def deliver(console: Console, job: Job, data: bytes) -> str:
     answer = console.client.post(f"/admin/{LIST}{job.pk}/deliver/", {"version": job.version, "file": file}, follow=True)
     assert connection.in_atomic_block is False
     return text_of(answer.content.decode())
+
+
+def test_a_job_read_outside_review_is_nobodys_to_decide(shop: Shop) -> None:
+    job = shop.paid()
+    assert not review.requeue(job=job, actor="staff")
+    assert not review.resume(job=job, actor="staff")
+    assert not review.close(job=job, actor="staff", reason="because")
+    assert Job.objects.get(pk=job.pk).version == job.version

@@ -17,6 +17,7 @@ from orders.models import Mail, Order, OrderItem, Photo, Pose
 from tests.console import Console, text_of
 from tests.generation.videos import video
 from tests.shop import Shop
+from waistheart import clock
 from waistheart.models import GuardTally, Heartbeat, Hint
 
 EDITABLE = {Pose, CreditPack}
@@ -307,3 +308,18 @@ def test_the_first_page_says_what_needs_a_person(console: Console):
 def refund(shop: Shop, payment: Payment) -> None:
     """Return all the money at the processor, as its own pages would."""
     shop.sandbox.card(payment.session_id or "", "refund")
+
+
+def test_the_money_list_shows_money_that_never_ends(shop: Shop, console: Console) -> None:
+    raised, pending, fine = (shop.asked(email=f"{name}@example.com").payment for name in ("raised", "pending", "fine"))
+    assert raised
+    assert pending
+    assert fine
+    Payment.objects.filter(pk=raised.pk).update(failures=10)
+    Payment.objects.filter(pk=pending.pk).update(status="pending")
+    shop.age(7 * 86400 + 60)
+    Payment.objects.filter(pk=fine.pk).update(status="pending", state_since=clock.now())
+    page = text_of(console.get(MONEY))
+    assert "raised@example.com" in page
+    assert "pending@example.com" in page
+    assert "fine@example.com" not in page
