@@ -12,7 +12,7 @@ from waistheart import storage
 
 def test_a_paid_portrait_becomes_a_delivered_video(shop: Shop) -> None:
     job = shop.paid()
-    assert runner.advance(job.pk) in {"submitted", "running", "finished", "completed"}
+    runner.advance(job.pk)
     wait_for(lambda: runner.advance(job.pk) == "final")
 
     job = Job.objects.get(pk=job.pk)

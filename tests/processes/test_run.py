@@ -69,6 +69,17 @@ def test_a_port_that_is_no_number_is_said_in_one_line(tmp_path: Path):
     assert (done.returncode, done.stderr) == (1, "PORT must be a number from 1 to 65534, not 'eighty'.\n")
 
 
+def test_a_second_shop_in_the_same_folder_is_refused_in_one_line(shop: Shop):
+    done = run_briefly(shop.var_dir, PORT=str(free_pair()))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"A shop already runs in {shop.var_dir}")
+    assert (len(done.stderr.splitlines()), done.stdout) == (1, "")
+
+
+def test_the_worker_is_one_process_so_that_no_child_of_its_can_die_unseen(shop: Shop):
+    assert len(shop.pids(NAMES["worker"])) == 1
+
+
 def run_briefly(var_dir: Path, **settings: str) -> "subprocess.CompletedProcess[str]":
     environ = {"PATH": os.environ["PATH"], "VAR_DIR": str(var_dir), **settings}
     command = [sys.executable, "-m", "waistheart.run"]

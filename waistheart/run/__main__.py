@@ -1,10 +1,13 @@
 """Prepare, start all processes of the Procfile, say where everything is, stop them together."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import environ as django_environ
@@ -25,10 +28,27 @@ def main() -> int:
     asked = StopAsked()
     environ = environment()
     refuse_taken_ports(environ)
+    with only_shop_of(Path(environ["VAR_DIR"])):
+        return run(environ, asked)
+
+
+def run(environ: dict[str, str], asked: "StopAsked") -> int:
+    """Prepare and serve, in a folder that is ours alone."""
     prepare(environ, asked)
     if asked.name:
         return 0
     return serve(environ, asked)
+
+
+@contextmanager
+def only_shop_of(var_dir: Path) -> Iterator[None]:
+    """Hold the folder's lock while we run: two shops over one database and one broker would do each other's work."""
+    with (var_dir / "run.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"A shop already runs in {var_dir}: stop it, or give this one a folder of its own with VAR_DIR.")
+        yield
 
 
 class StopAsked:
