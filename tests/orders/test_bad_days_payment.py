@@ -27,7 +27,7 @@ from tests.orders.facts import (
 )
 from tests.orders.rivals import act_after, at_once, lost, meet_after
 from tests.orders.stepping import Actor
-from tests.shop import DECLARED, PHOTOS, Shop
+from tests.shop import DECLARED, PHOTOS, Shop, run_now
 from tests.shop_fixture import wait_for
 from waistheart import storage
 from waistheart.models import Hint
@@ -47,7 +47,7 @@ def test_webhook_and_sweep_at_the_same_moment(shop: Shop, monkeypatch: pytest.Mo
         assert send_event(shop, event(str(payment.session_id))).status_code == 200
         tasks.look(payment.pk)
 
-    at_once(webhook, sweeps.look_up_payments)
+    at_once(webhook, partial(sweeps.publish_payments, run_now))
     the_one_job(order)
     assert lost("payment.receive") == 1
 
@@ -66,7 +66,7 @@ def test_both_before_the_customer_returns(shop: Shop) -> None:
     payment = shop.pay(order)
     assert send_event(shop, event(str(payment.session_id))).status_code == 200
     tasks.look(payment.pk)
-    sweeps.look_up_payments()
+    sweeps.publish_payments(run_now)
     job = the_one_job(order)
     for _ in range(2):
         page = requests.get(f"{shop.url}/pay/return/?session={payment.session_id}", timeout=30)
@@ -241,7 +241,7 @@ def test_lost_answer_to_session_creation(shop: Shop) -> None:
     order.refresh_from_db()
     assert flow.ask_payment(order=order, declarations=DECLARED, expected_price=400).problem == "gateway_down"
 
-    assert sweeps.look_up_payments() == 1
+    assert sweeps.publish_payments(run_now) == 1
     payment.refresh_from_db()
     assert [session["id"] for session in sessions(shop)] == [payment.session_id]
     assert {call["key"] for call in shop.sandbox.calls("sessions.create")} == {payment.key}
@@ -361,7 +361,8 @@ def test_second_payment_keeps_its_credits(shop: Shop, second_first: bool) -> Non
 
 
 def test_all_payment_webhooks_lost(shop: Shop) -> None:
-    shop.sandbox.settings(shop_url=shop.url)
+    # The provider takes its time, so that the first sweep sees the money alone.
+    shop.sandbox.settings(shop_url=shop.url, delay_seconds=2)
     shop.sandbox.fault("event_lost", times="all")
     order = shop.asked()
     shop.pay(order)
