@@ -7,26 +7,9 @@ sandbox is decided in `waistheart/live.py`.
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import environ
-
+from waistheart import logs
 from waistheart.demo_secret import demo_secret
-
-BASE_DIR = Path(__file__).resolve().parent.parent
-
-env = environ.Env()
-if env.bool("READ_DOT_ENV", default=True) and (BASE_DIR / ".env").exists():
-    environ.Env.read_env(BASE_DIR / ".env")
-
-
-def strict_bool(name: str, default: bool = False) -> bool:
-    """Only 1/0, true/false, yes/no: a typo in a switch must stop the start, not flip it."""
-    word = env.str(name, default="1" if default else "0").strip().lower()
-    if word in {"1", "true", "yes"}:
-        return True
-    if word in {"0", "false", "no", ""}:
-        return False
-    raise environ.ImproperlyConfigured(f"{name} must be 1 or 0, not {word!r}")
-
+from waistheart.env import BASE_DIR, env, strict_bool
 
 # --- the shop itself -------------------------------------------------------------------------------------------------
 LIVE = strict_bool("LIVE")
@@ -107,11 +90,13 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "waistheart.middleware.SayNoProperly",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
+    "waistheart.middleware.NoNulInForms",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -220,6 +205,8 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "waistheart"
+# Longer than the longest transfer with all its proofs, shorter than the broker's patience with a silent worker.
+CELERY_TASK_TIME_LIMIT = 1800
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -235,16 +222,16 @@ if BROKER_URL.startswith("filesystem:"):
 else:
     # A web request must not hang on a broker that is away: the sweep finds the row within a minute.
     CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 2, "socket_timeout": 5, "visibility_timeout": 3600}
+# What waited longer in the queue than until the next one is worth nothing: a worker that was away is not buried in old ones.
 CELERY_BEAT_SCHEDULE = {
-    "sweep": {"task": "orders.sweep", "schedule": float(SWEEP_SECONDS)},
-    "probe": {"task": "generation.probe", "schedule": float(OUT_OF_CREDITS_RETRY_SECONDS)},
+    "sweep": {"task": "orders.sweep", "schedule": float(SWEEP_SECONDS), "options": {"expires": 55}},
+    "find_paid": {"task": "orders.find_paid", "schedule": float(SWEEP_SECONDS), "options": {"expires": 55}},
+    "probe": {
+        "task": "generation.probe",
+        "schedule": float(OUT_OF_CREDITS_RETRY_SECONDS),
+        "options": {"expires": 600},
+    },
     "daily": {"task": "orders.daily", "schedule": 86400.0},
 }
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
-}
+LOGGING = logs.configuration(level=env.str("LOG_LEVEL", default="INFO"))

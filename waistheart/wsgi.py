@@ -5,8 +5,13 @@ import os
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "waistheart.settings")
-application = get_wsgi_application()
+django_application = get_wsgi_application()
 
-from waistheart.live import refuse_to_start_inconsistent  # noqa: E402  (apps must be loaded first)
+from waistheart import logs  # noqa: E402  (apps must be loaded first)
+from waistheart.live import refuse_to_start_inconsistent  # noqa: E402
+from waistheart.middleware import readable_types  # noqa: E402
+
+logs.mask_gunicorn()
+application = readable_types(django_application)
 
 refuse_to_start_inconsistent()
