@@ -7,8 +7,10 @@ from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import connection
 
 from waistheart import ages, live
+from waistheart.models import Installation
 from waistheart.problems import Problem
 
 MAIL_THAT_STAYS = ("filebased", "console", "locmem", "dummy")
@@ -39,6 +41,8 @@ def database_of_this_mode(*, databases: Any = None, **_: Any) -> list[CheckMessa
     """The database belongs to the mode of the settings; only where the command names a database (`check --database default`)."""
     if not databases or "default" not in databases:
         return []
+    if Installation._meta.db_table not in connection.introspection.table_names():  # noqa: SLF001  (public by its documentation)
+        return []  # an empty database belongs to nobody yet, and the first migration must not be refused
     return [_error(problem) for problem in live.database_problems()]
 
 

@@ -1,6 +1,10 @@
 """Both sides real, or both sandbox: what is refused, with which id, and what becomes of those who wait meanwhile."""
 
 import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -163,6 +167,13 @@ def test_database_of_the_other_mode(settings: Any):
     assert Installation.objects.get().mode == "live"
 
 
+def test_an_empty_database_may_be_checked_and_then_migrated(tmp_path: Path):
+    command = [sys.executable, "manage.py", "check", "--database", "default"]
+    environ = {"PATH": os.environ["PATH"], "READ_DOT_ENV": "0", "VAR_DIR": str(tmp_path)}
+    done = subprocess.run(command, env=environ, cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # --- money that waits ------------------------------------------------------------------------------------------------
 
 
@@ -172,7 +183,7 @@ def test_paid_money_is_settled_once_the_settings_are_right(shop: Shop, settings:
     settings.STRIPE_SECRET_KEY = "sk_live_oops"
     with pytest.raises(GatewayError):
         flow.settle(payment)
-    assert flow.came_back(session_id=payment.session_id or "") == order
+    assert flow.came_back(session_id=payment.session_id or "") == payment
     shop.sweep(minutes=15)
     payment.refresh_from_db()
     assert (payment.status, payment.failures) == ("open", 0), "an outage of ours is no fault of the row"
