@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from django.core.exceptions import BadRequest
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import parse_header_parameters
 
@@ -48,7 +47,7 @@ class SayNoProperly:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         query = request.META.get("QUERY_STRING", "")
         if "%00" in query or any("\0" in text for text in (request.path_info, query, *request.COOKIES.values())):
-            raise BadRequest("NUL in the address or a cookie")
+            return error_pages.bad_request(request)
         response = self.get_response(request)
         if response.status_code >= 400:
             error_pages.mark(response)
@@ -67,8 +66,8 @@ class NoNulInForms:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         return self.get_response(request)
 
-    def process_view(self, request: HttpRequest, view: Callable[..., Any], *_: object) -> None:
+    def process_view(self, request: HttpRequest, view: Callable[..., Any], *_: object) -> HttpResponse | None:
         if request.method != "POST" or getattr(view, "csrf_exempt", False):
-            return
-        if any("\0" in str(value) for _name, values in request.POST.lists() for value in values):
-            raise BadRequest("NUL in a form")
+            return None
+        unfit = any("\0" in str(value) for _name, values in request.POST.lists() for value in values)
+        return error_pages.bad_request(request) if unfit else None
