@@ -6,8 +6,11 @@ from django import forms
 from django.contrib import admin
 from django.db.models import Q
 
+from billing.gateway import MOST_AMOUNT
 from billing.models import CreditPack, Entry, Grant, Hold, HoldPart, Payment
 from waistheart import console
+
+MOST_CREDITS = 50  # what a pose or a pack may cost, by the tables' CHECKs
 
 
 class PackForm(forms.ModelForm):
@@ -15,7 +18,7 @@ class PackForm(forms.ModelForm):
 
     credits = forms.IntegerField(min_value=1, max_value=50)
     price = forms.IntegerField(
-        min_value=1, max_value=99_999_999, help_text="in the currency's smallest unit: 400 is 4.00"
+        min_value=1, max_value=MOST_AMOUNT, help_text="in the currency's smallest unit: 400 is 4.00"
     )
     currency = forms.RegexField(r"^[A-Za-z]{3}$", error_messages={"invalid": "Three letters, as in GBP."}, max_length=3)
 
@@ -28,6 +31,11 @@ class PackForm(forms.ModelForm):
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
+        if data.get("credits") == 1 and (data.get("price") or 0) * MOST_CREDITS > MOST_AMOUNT:
+            most = MOST_AMOUNT // MOST_CREDITS
+            self.add_error(
+                "price", f"One credit costs {most} at most: a video of {MOST_CREDITS} credits must be payable."
+            )
         same = CreditPack.objects.filter(
             credits=data.get("credits") or 0, currency=data.get("currency") or "", active=True
         )

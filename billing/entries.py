@@ -48,3 +48,15 @@ def expired(grant: Grant) -> Entry:
     """What lapses of a grant. It may expire again after credits came back to it: the occasion names the instant."""
     occasion = f"expiry:{int(grant.expires_at.timestamp())}"
     return Entry(kind=KIND.EXPIRED, occasion=occasion, grant=grant, credits=grant.available, available=-grant.available)
+
+
+def withdrawn(grant: Grant, *, occasion: str, note: str) -> Entry:
+    """What is taken out of a grant because its money went back."""
+    return Entry(
+        kind=KIND.WITHDRAWN,
+        occasion=occasion,
+        grant=grant,
+        credits=grant.available,
+        available=-grant.available,
+        note=note[:200],
+    )

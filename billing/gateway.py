@@ -22,6 +22,7 @@ from waistheart.live import require_consistent
 API_VERSION = "2026-10-28.endive"
 CONNECT_SECONDS, READ_SECONDS = 5.0, 20.0
 SIGNATURE_SECONDS = 300
+MOST_AMOUNT = 99_999_999  # the processor takes eight digits at most
 LONGEST_SESSION = timedelta(hours=24)
 EXPAND = ["payment_intent.latest_charge"]
 

@@ -40,8 +40,10 @@ def write_wallet(*, owner_id: int) -> None:
     guards.must("wallet", Wallet.objects.filter(pk=owner_id).update(moves=F("moves") + 1))
 
 
-def grant_bought(*, owner_id: int, payment_id: int, credits: int, holds: Sequence[int]) -> Bought:
-    """Make the grant a payment bought, with `holds` (credits per job) of it already set aside.
+def grant_bought(
+    *, owner_id: int, payment_id: int, credits: int, holds: Sequence[int], disputed: bool = False
+) -> Bought:
+    """Make the grant a payment bought, with `holds` (credits per job) of it already set aside; `disputed`: not to be spent.
 
     Five statements whatever the number of jobs. A second grant for one payment is refused by the database.
     """
@@ -54,6 +56,7 @@ def grant_bought(*, owner_id: int, payment_id: int, credits: int, holds: Sequenc
         credits=credits,
         available=credits - held,
         held=held,
+        disputed=disputed,
         expires_at=clock.after(settings.GRANT_SECONDS),
     )
     rows = Hold.objects.bulk_create([Hold(owner_id=owner_id, credits=n, parts=1) for n in holds])
@@ -65,6 +68,21 @@ def grant_bought(*, owner_id: int, payment_id: int, credits: int, holds: Sequenc
         [granted, *(entries.held(hold_id=row.pk, grant_id=grant.pk, credits=row.credits) for row in rows)]
     )
     return Bought(grant, rows)
+
+
+def withdraw_bought(*, owner_id: int, payment_id: int, note: str) -> int:
+    """Take back what is available of a payment's grant, because its money went back; answers how many credits.
+
+    LostRace when nothing is available, so also the second time.
+    """
+    write_wallet(owner_id=owner_id)
+    left = Grant.objects.filter(payment_id=payment_id, available__gt=0)
+    grant = left.first()
+    if grant is None:
+        raise guards.LostRace("grant.withdraw")
+    guards.must("grant.withdraw", left.filter(available=grant.available).update(available=0))
+    entries.withdrawn(grant, occasion=f"payment:{payment_id}", note=note).save(force_insert=True)
+    return grant.available
 
 
 def grant_from_staff(*, owner_id: int, credits: int, reason: str, made_by: str, occasion: str) -> Grant:

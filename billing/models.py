@@ -71,7 +71,7 @@ class Payment(models.Model):
     session_url = models.TextField(blank=True, default="")
     payment_intent = models.CharField(max_length=255, blank=True, default="")
     charge = models.CharField(max_length=255, blank=True, default="")
-    paid_amount = models.PositiveIntegerField(null=True, blank=True)
+    paid_amount = models.PositiveBigIntegerField(null=True, blank=True)
     paid_currency = models.CharField(max_length=3, blank=True, default="")
     next_look_at = models.DateTimeField(null=True, blank=True, db_default=Now())
     tries = models.PositiveIntegerField(default=0)
@@ -92,6 +92,7 @@ class Payment(models.Model):
         indexes: ClassVar = [
             models.Index(name="payment_due", fields=["next_look_at"], condition=Q(status__in=["open", "pending"])),
             models.Index(name="payment_mismatched", fields=["state_since"], condition=Q(status="mismatched")),
+            models.Index(name="payment_raising", fields=["state_since"], condition=Q(failures__gte=10)),
             models.Index(name="payment_reference", fields=["reference"]),
         ]
 

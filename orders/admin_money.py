@@ -42,6 +42,11 @@ ACTS = (
         "Is told by the bank.", "No.", returned, needs_reason=True,
     ),
     Act(
+        "look", "Look again", "The sweep asks the processor about it again, as if nothing had failed.",
+        "Is told when the payment is received.", "It comes back to this list by itself if it still fails.",
+        lambda payment, actor, reason: money_list.look_again(payment=payment),
+    ),
+    Act(
         "note", "Note", "A note is kept in the payment's history.", "Is not told.", "Write another one.",
         lambda payment, actor, reason: True, needs_reason=True,
     ),

@@ -4,10 +4,14 @@ import json
 from typing import Any
 
 from django import forms
+from django.conf import settings
 
+from billing.gateway import MOST_AMOUNT
+from billing.models import CreditPack
 from generation.by_hand import store_upload
 from generation.store import Stored
 from generation.verify import NotAVideo
+from orders import money
 from orders.models import Pose
 from waistheart.storage import StorageError
 
@@ -23,6 +27,14 @@ class PoseForm(forms.ModelForm):
     class Meta:
         model = Pose
         fields = ("name", "slug", "description", "prompt", "credits", "active", "sort", "model", "parameters")
+
+    def clean_credits(self) -> int:
+        credits = int(self.cleaned_data["credits"])
+        pack = CreditPack.objects.filter(credits=1, currency=settings.CURRENCY, active=True).first()
+        if pack and credits * pack.price > MOST_AMOUNT:
+            amount = money.words(amount=credits * pack.price, currency=pack.currency)
+            raise forms.ValidationError(f"A video would cost {amount}: more than the card processor takes.")
+        return credits
 
     def clean_parameters(self) -> dict[str, Any]:
         given = self.cleaned_data["parameters"] or {}

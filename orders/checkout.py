@@ -9,12 +9,25 @@ from billing.gateway_errors import GatewayError, GatewayRefused
 from billing.models import Payment
 from billing.moves import move_payment
 from billing.receipts import Receipt
+from billing.states import PAYMENT
 from orders.models import Order
 from orders.moves import may_move_order
 from waistheart import clock, guards
 
 log = logging.getLogger(__name__)
 WAITING = ("open", "pending")
+BIGGEST = 2**63 - 1  # what its column can hold
+
+
+class MoneyStuck(Exception):
+    """A payment that a receipt should have moved has stayed, and no rival has moved it: a fault, not a race."""
+
+
+def judge(move: str, payment: Payment, outcome: guards.Outcome[None]) -> None:
+    """A lost block whose payment is elsewhere by now was a race. One whose payment still waits would be lost for ever: MoneyStuck."""
+    sources = PAYMENT.by_name[move].sources
+    if not outcome.won and Payment.objects.filter(pk=payment.pk, status__in=sources).exists():
+        raise MoneyStuck(f"payment {payment.key}: {move} lost its guard {outcome.lost}")
 
 
 def open_session(payment: Payment) -> Payment:
@@ -54,6 +67,11 @@ def _keep_session(payment: Payment, session_id: str, url: str) -> None:
     guards.must("payment.session", rows.update(session_id=session_id, session_url=url))
 
 
+def is_over(payment: Payment) -> bool:
+    """Whether the time of the payment's session is over, by the database's clock."""
+    return Payment.objects.filter(pk=payment.pk, session_expires_at__lte=clock.now()).exists()
+
+
 def end_without_session(payment: Payment) -> bool:
     """A payment for which no session could be made has failed; its order is a draft again. False when it has a session after all."""
     return _end_without_session(payment).won
@@ -74,7 +92,7 @@ def end_payment(name: str, payment: Payment, **fields: str) -> None:
 
 
 def draft_again(payment: Payment) -> None:
-    """In the block that ended a payment without money: the order that waits for exactly this payment is a draft again, photo kept."""
+    """In the block that ended a payment without starting anything: the order that waits for exactly this payment is a draft again, photo kept."""
     order = Order.objects.filter(payment_id=payment.pk).first()
     if order is not None:
         may_move_order("reopen", order_id=order.pk, payment_id=payment.pk, payment=None)
@@ -97,9 +115,10 @@ def wait(payment: Payment) -> None:
 
 
 def paid_fields(receipt: Receipt) -> dict[str, object]:
+    """What came, cut to what its columns hold: a strange receipt must not keep money from being written down."""
     return {
-        "payment_intent": receipt.payment_intent or "",
-        "charge": receipt.charge or "",
-        "paid_amount": receipt.amount,
-        "paid_currency": receipt.currency.upper(),
+        "payment_intent": (receipt.payment_intent or "")[:255],
+        "charge": (receipt.charge or "")[:255],
+        "paid_amount": min(max(receipt.amount, 0), BIGGEST),
+        "paid_currency": receipt.currency.upper()[:3],
     }

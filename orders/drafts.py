@@ -129,7 +129,7 @@ def expire(order: Order) -> bool:
 
 @guards.block("orders.expire")
 def _expire(order: Order) -> None:
-    rows = Order.objects.filter(pk=order.pk, writes=order.writes, state_since__lte=clock.ago(settings.DRAFT_SECONDS))
+    rows = Order.objects.filter(pk=order.pk, writes=order.writes, touched_at__lte=clock.ago(settings.DRAFT_SECONDS))
     guards.must("order.untouched", rows.update(writes=F("writes") + 1))
     move_order("expire", order_id=order.pk)
     Photo.objects.filter(order=order, keep_until__isnull=True).update(keep_until=clock.now())

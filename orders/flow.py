@@ -9,25 +9,24 @@ import logging
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db.models import OuterRef, Subquery
 
 from billing import ledger
+from billing import sweep as money_sweep
 from billing.gateway import get_gateway
 from billing.gateway_errors import GatewayError, GatewayMisconfigured
 from billing.models import Payment
 from billing.moves import move_payment
 from billing.receipts import Receipt
 from generation import work
-from generation.models import Job
 from generation.moves import bear
-from orders import checkout, freeze, mail
+from orders import checkout, freeze, kept, mail
 from orders.freeze import price
 from orders.models import Order, OrderItem
 from orders.moves import may_move_order, move_order, write_draft
 from waistheart import clock, guards
 from waistheart.models import User
 
-__all__ = ["Asked", "apply", "ask_payment", "came_back", "can_cancel", "cancel", "price", "reopen", "settle"]
+__all__ = ["Asked", "apply", "ask_payment", "came_back", "can_cancel", "cancel", "look", "price", "reopen", "settle"]
 
 log = logging.getLogger(__name__)
 SESSION_SECONDS = 23 * 3600
@@ -35,7 +34,7 @@ SESSION_SECONDS = 23 * 3600
 
 @dataclass(frozen=True)
 class Asked:
-    """Where the customer goes to pay; or why not: incomplete, price_changed, pose_retired, not_a_draft, gateway_down."""
+    """Where to pay; or why not: incomplete, price_changed, pose_retired, not_a_draft, pending, money_came, gateway_down."""
 
     problem: str = ""
     url: str = ""
@@ -47,10 +46,17 @@ class Asked:
 def ask_payment(*, order: Order, declarations: dict, expected_price: int) -> Asked:
     """Freeze the order as it was read into `order`, and open the one payment page that stands for it.
 
-    A second call, a double click or a second tab answers the same page. A change of the order since it was read makes it lose.
+    A second call, a double click or a second tab answers the same page, while it can be paid: one that has ended at the processor
+    ends here too, and a new one is made. A change of the order since it was read makes it lose.
     """
     if order.status == Order.Status.AWAITING_PAYMENT and order.payment:
-        return page_of(order.payment)
+        known = look(order.payment) if order.payment.session_id else "open"
+        order.refresh_from_db()
+        if order.payment:
+            return page_of(order.payment, known=bool(known))
+        if known in ("received", "mismatched"):
+            # Nobody pays twice without having read that the first money is here.
+            return Asked("money_came")
     items = list(order.items.select_related("pose", "photo"))
     problem = freeze.not_ready(order, items, expected_price)
     if problem:
@@ -90,10 +96,14 @@ def _ask(order: Order, items: list[OrderItem], owner: User, declarations: dict, 
     )  # fmt: skip
 
 
-def page_of(payment: Payment) -> Asked:
-    """The payment's page, making its session when there is none yet."""
+def page_of(payment: Payment, *, known: bool = True) -> Asked:
+    """The payment's page, making its session when there is none yet. Not `known`: how it stands could not be looked up now."""
     payment = checkout.open_session(payment)
-    if payment.status in checkout.WAITING and payment.session_url:
+    if payment.status == Payment.Status.PENDING:
+        return Asked("pending")
+    if not known and checkout.is_over(payment):
+        return Asked("gateway_down")
+    if payment.status == Payment.Status.OPEN and payment.session_url:
         return Asked(url=payment.session_url)
     refused = payment.status == Payment.Status.FAILED and payment.session_id is None
     return Asked("gateway_down" if refused or payment.status in checkout.WAITING else "not_a_draft")
@@ -112,7 +122,7 @@ def reopen(*, order: Order) -> str:
     if payment.session_id and payment.status in checkout.WAITING:
         try:
             apply(payment, get_gateway().expire(session_id=payment.session_id))
-        except GatewayError as error:
+        except (GatewayError, checkout.MoneyStuck) as error:
             log.warning("could not end the session of payment %s: %s", payment.key, error)
             return "gateway_down"
     return _after_reopen(order)
@@ -128,19 +138,28 @@ def _after_reopen(order: Order) -> str:
 # --- paid ------------------------------------------------------------------------------------------------------------
 
 
-def came_back(*, session_id: str) -> Order | None:
-    """The customer is back from the payment page: look the session up, settle, and answer the order; None for a foreign session.
-
-    A processor that cannot be reached changes nothing: the order page waits, and the sweep looks again.
-    """
+def came_back(*, session_id: str) -> Payment | None:
+    """The customer is back from the payment page: look the session up, settle, and answer the payment; None for a foreign session."""
     payment = Payment.objects.filter(session_id=session_id).first()
-    if payment is None:
-        return None
+    if payment is not None:
+        look(payment)
+        payment.refresh_from_db()
+    return payment
+
+
+def look(payment: Payment) -> str:
+    """Settle for somebody who is at the door: the payment's state, or "" when it could not be looked up.
+
+    Whatever fails changes nothing and is nobody's error page: the sweep looks again, and what nobody explains is counted.
+    """
     try:
-        settle(payment)
+        return settle(payment)
     except GatewayError as error:
-        log.warning("payment %s could not be looked up on return: %s", payment.key, error)
-    return Order.objects.filter(code=payment.reference.removeprefix("order:")).first()
+        log.warning("payment %s not looked up now: %s", payment.key, error)
+    except Exception:
+        log.exception("payment %s raised", payment.key)
+        money_sweep.postpone(payment)
+    return ""
 
 
 def settle(payment: Payment) -> str:
@@ -155,41 +174,43 @@ def settle(payment: Payment) -> str:
 
 
 def apply(payment: Payment, receipt: Receipt) -> str:
-    """Do what a receipt says. An older or repeated receipt finds its guard closed and changes nothing."""
+    """Do what a receipt says. An older or repeated receipt finds its guard closed and changes nothing.
+
+    MoneyStuck: the receipt should have moved the payment, nobody else has, and still it stands where it stood.
+    """
     if receipt.livemode != settings.LIVE:
         raise GatewayMisconfigured(f"payment {payment.key}: the processor's livemode is {receipt.livemode}")
     if receipt.status == "paid":
         if checkout.matches(payment, receipt):
-            _settle(payment, receipt)
+            checkout.judge("receive", payment, _settle(payment, receipt))
         else:
             log.error("ALARM payment %s was paid with %s %s", payment.key, receipt.amount, receipt.currency)
-            checkout.mismatch(payment, receipt)
+            checkout.judge("mismatch", payment, checkout.mismatch(payment, receipt))
     elif receipt.status == "pending" and payment.status == "open":
-        checkout.wait(payment)
+        checkout.judge("wait", payment, checkout.wait(payment))
     elif receipt.status == "expired" and payment.status == "open":
-        checkout.end_payment("expire", payment)
+        checkout.judge("expire", payment, checkout.end_payment("expire", payment))
     elif receipt.status == "failed" and payment.status in checkout.WAITING:
-        checkout.end_payment("fail", payment)
+        checkout.judge("fail", payment, checkout.end_payment("fail", payment))
     return Payment.objects.get(pk=payment.pk).status
 
 
 @guards.block("orders.settle")
 def _settle(payment: Payment, receipt: Receipt) -> None:
     move_payment("receive", payment_id=payment.pk, **checkout.paid_fields(receipt))
-    start(payment, reversed_already=bool(receipt.refunded or receipt.disputed))
+    start(payment, receipt)
 
 
-def start(payment: Payment, *, reversed_already: bool) -> None:
-    """Inside the block that received the money: the order's jobs begin, or the credits are kept for their owner."""
-    order = Order.objects.filter(code=payment.reference.removeprefix("order:")).first()
-    paid = (
-        order is not None
-        and not reversed_already
-        and may_move_order("pay", order_id=order.pk, payment_id=payment.pk, paid_at=clock.now())
-    )
-    if not paid or order is None:
-        ledger.grant_bought(owner_id=payment.owner_id, payment_id=payment.pk, credits=payment.credits, holds=[])
-        mail.credits_kept(payment=payment, order=order)
+def start(payment: Payment, receipt: Receipt) -> None:
+    """Inside the block that received the money: the order's jobs begin, or the credits are kept for their owner.
+
+    Money of which anything has gone back already starts nothing: the order that waits for it is a draft again.
+    """
+    order = kept.order_of(payment)
+    stays = not receipt.refunded and not receipt.disputed
+    if not (order and stays and may_move_order("pay", order_id=order.pk, payment_id=payment.pk, paid_at=clock.now())):
+        checkout.draft_again(payment)
+        kept.keep(payment=payment, order=order, receipt=receipt)
         return
     items = list(order.items.order_by("number"))
     bought = ledger.grant_bought(
@@ -200,39 +221,15 @@ def start(payment: Payment, *, reversed_already: bool) -> None:
     )
     jobs = bear(
         [
-            _job_of(order, item, owner_id=payment.owner_id, hold_id=hold.pk, lot_size=len(items))
+            freeze.job_of(order, item, owner_id=payment.owner_id, hold_id=hold.pk, lot_size=len(items))
             for item, hold in zip(items, bought.holds, strict=True)
         ],
         actor="settle",
     )
-    _link_jobs(order)
+    freeze.link_jobs(order)
     mail.order_received(order=order)
     for job in jobs:
         guards.nudge(functools.partial(work.nudge, job.pk))
-
-
-def _job_of(order: Order, item: OrderItem, *, owner_id: int, hold_id: int, lot_size: int) -> Job:
-    """The job of an item, from what `ask_payment` froze; nothing is read from the pose or the photo any more."""
-    return Job(
-        owner_id=owner_id,
-        hold_id=hold_id,
-        lot=order.lot,
-        lot_number=item.number,
-        lot_size=lot_size,
-        photo_key=item.photo_key,
-        photo_sha256=item.photo_sha256,
-        crop=item.crop,
-        prompt=item.prompt,
-        provider=item.provider,
-        model=item.model,
-        parameters=item.parameters,
-        credits=item.credits,
-    )
-
-
-def _link_jobs(order: Order) -> None:
-    job = Job.objects.filter(lot=order.lot, lot_number=OuterRef("number")).values("pk")
-    OrderItem.objects.filter(order=order).update(job=Subquery(job))
 
 
 # --- cancel ----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import math
 import re
+import unicodedata
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -9,6 +10,8 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.core.validators import validate_email
 from django.http import HttpRequest
+
+from waistheart.models import normalise_email
 
 NO_PHOTO = "Choose a photo"
 NO_EMAIL = "Enter your e-mail address so we can send you the video"
@@ -25,6 +28,9 @@ MEANT = {
 }  # fmt: skip
 
 
+INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
 @dataclass(frozen=True)
 class Fault:
     """One thing to put right: the id of its field, and what to do, in words."""
@@ -34,14 +40,26 @@ class Fault:
 
 
 def email_fault(address: str) -> str:
-    """What is wrong with the address; empty when its shape is right."""
+    """What is wrong with the address, as it would be kept; empty when its shape is right and a mail can be sent to it."""
     if not address:
         return NO_EMAIL
+    address = normalise_email(address)
     try:
         validate_email(address)
     except ValidationError:
         return EMAIL_SHAPE
-    return EMAIL_SHAPE if len(address) > 254 else ""
+    return "" if len(address) <= 254 and _can_be_written(address) else EMAIL_SHAPE
+
+
+def _can_be_written(address: str) -> bool:
+    """Whether it can stand on an envelope: no invisible letters, a plain name, and a domain that has a form in plain letters."""
+    name, _, domain = address.rpartition("@")
+    if not name.isascii() or any(unicodedata.category(letter) in INVISIBLE for letter in address):
+        return False
+    try:
+        return bool(domain.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def email_meant(address: str) -> str:

@@ -1,13 +1,19 @@
 """What the customer approves at Pay, made ready: is the order complete, whose is it, and the copies its jobs will be made from."""
 
+import logging
+
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Case, CharField, OuterRef, Subquery, Sum, Value, When
 
+from billing.gateway import MOST_AMOUNT
 from billing.models import CreditPack, Wallet
+from generation.models import Job
 from orders.models import Order, OrderItem, Photo, Pose
 from waistheart import clock, guards
 from waistheart.models import User, normalise_email
+
+log = logging.getLogger(__name__)
 
 
 def price(pose: Pose) -> tuple[int, str]:
@@ -23,9 +29,11 @@ def not_ready(order: Order, items: list[OrderItem], expected_price: int) -> str:
         return "incomplete"
     if any(not i.pose.active for i in items):
         return "pose_retired"
-    if sum(price(i.pose)[0] for i in items) != expected_price:
-        return "price_changed"
-    return ""
+    amount = sum(price(i.pose)[0] for i in items)
+    if amount > MOST_AMOUNT:
+        log.error("ALARM order %s would cost %s, more than the processor takes", order.code, amount)
+        return "gateway_down"
+    return "" if amount == expected_price else "price_changed"
 
 
 def approved(order: Order, items: list[OrderItem]) -> list[object]:
@@ -73,3 +81,28 @@ def freeze_items(order: Order, *, count: int, credits: int) -> None:
     )
     if frozen != count or OrderItem.objects.filter(order=order).aggregate(n=Sum("credits"))["n"] != credits:
         raise guards.LostRace("order.items")
+
+
+def job_of(order: Order, item: OrderItem, *, owner_id: int, hold_id: int, lot_size: int) -> Job:
+    """The job of an item, from what was frozen; nothing is read from the pose or the photo any more."""
+    return Job(
+        owner_id=owner_id,
+        hold_id=hold_id,
+        lot=order.lot,
+        lot_number=item.number,
+        lot_size=lot_size,
+        photo_key=item.photo_key,
+        photo_sha256=item.photo_sha256,
+        crop=item.crop,
+        prompt=item.prompt,
+        provider=item.provider,
+        model=item.model,
+        parameters=item.parameters,
+        credits=item.credits,
+    )
+
+
+def link_jobs(order: Order) -> None:
+    """Give each item of the order the job that was born for it."""
+    job = Job.objects.filter(lot=order.lot, lot_number=OuterRef("number")).values("pk")
+    OrderItem.objects.filter(order=order).update(job=Subquery(job))

@@ -33,6 +33,8 @@ REFUSED = (
     smtplib.SMTPSenderRefused,
     smtplib.SMTPRecipientsRefused,
     smtplib.SMTPDataError,
+    # An address or a header that cannot be written in the protocol's letters: found out before the text is sent.
+    UnicodeError,
 )
 
 
@@ -56,7 +58,8 @@ def credits_kept(*, payment: Payment, order: Order | None) -> None:
 
 
 def tell(item: OrderItem) -> bool:
-    """Put the mail about a video's end into the outbox, ready or could not make it, and let its photo go a day later.
+    """Put the mail about a video's end into the outbox, ready or could not make it, and let its photo go a day later,
+    unless another video of the order is still made from it.
 
     That credits came back is said only when the ledger says so. A second call finds it told.
     """
@@ -77,9 +80,10 @@ def _tell(item: OrderItem) -> None:
     else:
         raise guards.LostRace("item.returned")
     _put(order=item.order, kind=kind, occasion=f"job:{job.pk}", to=item.order.email)
-    Photo.objects.filter(key=item.photo_key, keep_until__isnull=True).update(
-        keep_until=clock.after(settings.PHOTO_KEPT_SECONDS)
-    )
+    if not OrderItem.objects.filter(order=item.order_id, photo_key=item.photo_key, told_at__isnull=True).exists():
+        Photo.objects.filter(key=item.photo_key, keep_until__isnull=True).update(
+            keep_until=clock.after(settings.PHOTO_KEPT_SECONDS)
+        )
 
 
 def _put(*, order: Order | None, kind: str, occasion: str, to: str, reference: str = "") -> None:

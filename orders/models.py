@@ -75,6 +75,7 @@ class Order(models.Model):
     paid_at = models.DateTimeField(null=True, blank=True)
     seen_at = models.DateTimeField(null=True, blank=True, help_text="the customer has seen the order page after paying")
     writes = models.PositiveBigIntegerField(default=0)
+    touched_at = models.DateTimeField(db_default=Now(), help_text="when its customer last changed it")
 
     class Meta:
         constraints: ClassVar = [
@@ -90,7 +91,7 @@ class Order(models.Model):
             models.CheckConstraint(name="paid_order_says_when", condition=~Q(status="paid") | Q(paid_at__isnull=False)),
         ]
         indexes: ClassVar = [
-            models.Index(name="order_drafts", fields=["state_since"], condition=Q(status="draft")),
+            models.Index(name="order_drafts_untouched", fields=["touched_at"], condition=Q(status="draft")),
             models.Index(name="order_paid", fields=["-paid_at"], condition=Q(status="paid")),
         ]
 

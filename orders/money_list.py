@@ -9,8 +9,9 @@ from billing.gateway_errors import GatewayError
 from billing.models import Payment
 from billing.moves import move_payment
 from billing.receipts import Receipt
+from billing.states import PAYMENT
 from billing.sweep import POISON
-from orders import mail
+from orders import checkout, mail
 from orders.models import Order
 from waistheart import clock, guards
 
@@ -18,11 +19,11 @@ PENDING_SECONDS = 7 * 86400
 
 
 def needs_a_person() -> Q:
-    """Mismatched money; a payment without end that raised again and again; money on its way for longer than banks take."""
-    waiting = Q(status__in=[Payment.Status.OPEN, Payment.Status.PENDING])
+    """Mismatched money; a payment that raised again and again; money on its way for longer than banks take."""
+    ended = Q(status__in=[Payment.Status.RECEIVED, Payment.Status.RETURNED])
     return (
         Q(status=Payment.Status.MISMATCHED)
-        | (waiting & Q(failures__gte=POISON))
+        | (~ended & Q(failures__gte=POISON))
         | Q(status=Payment.Status.PENDING, state_since__lte=clock.ago(PENDING_SECONDS))
     )
 
@@ -41,6 +42,13 @@ def attach(*, payment: Payment) -> bool:
     if receipt.status != "paid" or receipt.refunded or receipt.disputed:
         raise NotNow("the processor does not say that this money is here to stay")
     return _attach(payment).won
+
+
+def look_again(*, payment: Payment) -> bool:
+    """Let the sweep look at it once more, as if it had never raised. False: it does not wait to be looked at."""
+    rows = Payment.objects.filter(pk=payment.pk, failures__gte=POISON)
+    rows.filter(status__in=checkout.WAITING).update(next_look_at=clock.now())
+    return rows.exclude(status__in=PAYMENT.final).update(failures=0) == 1
 
 
 @guards.block("orders.attach")

@@ -27,7 +27,7 @@ def write_draft(*, order_id: int, writes: int | None = None, **fields: Any) -> N
     rows = Order.objects.filter(pk=order_id, status=Order.Status.DRAFT)
     if writes is not None:
         rows = rows.filter(writes=writes)
-    guards.must("order.draft", rows.update(writes=F("writes") + 1, **fields))
+    guards.must("order.draft", rows.update(writes=F("writes") + 1, touched_at=clock.now(), **fields))
 
 
 def write_order(*, order_id: int) -> None:
@@ -41,4 +41,10 @@ def _rows(name: str, order_id: int, payment_id: int | None) -> Any:
 
 
 def _written(name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    return {"status": ORDER.by_name[name].target, "state_since": clock.now(), "writes": F("writes") + 1, **fields}
+    return {
+        "status": ORDER.by_name[name].target,
+        "state_since": clock.now(),
+        "touched_at": clock.now(),
+        "writes": F("writes") + 1,
+        **fields,
+    }

@@ -24,6 +24,7 @@ class State(StrEnum):
     """The states a customer can see; slow and "money on its way" are words about a state, not states of their own."""
 
     UNPAID = "unpaid"
+    OPEN = "open"
     PENDING = "pending"
     QUEUED = "queued"
     MAKING = "making"
@@ -111,7 +112,9 @@ def poll_seconds(age: float) -> int:
 
 def _unpaid(order: Order, rows: Sequence[OrderItem]) -> Progress:
     waits = order.status == Order.Status.AWAITING_PAYMENT
-    state = State.PENDING if waits else State.UNPAID
+    state = State.UNPAID
+    if waits:
+        state = State.PENDING if payment_pending(order=order) else State.OPEN
     items = tuple(
         ItemProgress(number=row.number, pose_name=row.pose_name or row.pose.name, state=state, job=None) for row in rows
     )
@@ -172,7 +175,7 @@ def _state(job: Job, end: JobEvent | None, held: set[tuple[str, str]]) -> State:
         return State.HELD
     if job.status != JobStatus.FAILED:
         return BY_STATUS.get(job.status, State.QUEUED)
-    if end and (end.move == "cancel" or (end.move == "close" and end.actor.startswith("customer"))):
+    if end and (end.move == "cancel" or (end.move == "close" and end.actor == "customer")):
         return State.CANCELLED
     return (
         State.PHOTO if (end and end.move == "refuse") or job.reason in ("moderation", "invalid_input") else State.FAILED

@@ -9,11 +9,14 @@ from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from orders import kept
+from orders.came_words import money_that_came
 from orders.models import Order
 from orders.progress import ItemProgress, Progress, State
 
 HEADINGS = {
     State.UNPAID: "Review and pay",
+    State.OPEN: "Payment not finished yet",
     State.PENDING: "We are waiting for your bank",
     State.QUEUED: "Your video is in the queue",
     State.MAKING: "We are making your video",
@@ -37,6 +40,7 @@ HEADINGS_MANY = {
 }
 LABELS = {
     State.UNPAID: "Not paid yet",
+    State.OPEN: "Not paid yet",
     State.PENDING: "Waiting for your bank",
     State.QUEUED: "In the queue",
     State.MAKING: "Being made",
@@ -81,7 +85,8 @@ def sentence(order: Order, progress: Progress) -> SafeString | str:
     if progress.state == State.MAKING and len(progress.items) > 1:
         return f"{len(progress.ready)} of {len(progress.items)} are ready. You can close this page; we e-mail you."
     return {
-        State.UNPAID: "No money has been taken yet.",
+        State.UNPAID: _unpaid(order, progress),
+        State.OPEN: "If you have just paid, this page shows it in a minute or two.",
         State.PENDING: "Some banks take a few minutes. You can close this page.",
         State.QUEUED: format_html("Videos usually take 1 to 5 minutes. {}", _close(order)),
         State.MAKING: _close(order),
@@ -154,6 +159,11 @@ def span(seconds: float) -> str:
             count = round(seconds / size)
             return f"{count} {unit}{'' if count == 1 else 's'}"
     return f"{round(seconds)} seconds"
+
+
+def _unpaid(order: Order, progress: Progress) -> SafeString | str:
+    fate = kept.of(order) if progress.state == State.UNPAID else None
+    return money_that_came(order.code, fate) if fate else "No money has been taken yet."
 
 
 def _close(order: Order) -> SafeString:

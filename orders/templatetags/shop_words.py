@@ -3,7 +3,7 @@
 from django import template
 from django.conf import settings
 
-from orders import money, money_words, progress, words
+from orders import came_words, money, money_words, progress, words
 from orders.models import Order, OrderItem
 from orders.progress import ItemProgress, State
 
@@ -16,6 +16,8 @@ register.filter("reason", words.reason)
 register.filter("address", words.address)
 register.filter("money_sentence", money_words.money)
 register.filter("money_ways", money_words.money_ways)
+register.filter("money_that_came", came_words.money_that_came)
+register.filter("money_heading", came_words.money_heading)
 register.filter("promise", money_words.promise)
 register.filter("stays_yours", money_words.stays_yours)
 

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from billing.models import CreditPack
-from orders import drafts, flow, money
+from orders import drafts, flow, kept, money
 from orders.models import Order, Pose
 from waistheart import live
 
@@ -88,7 +88,7 @@ def moved_on(request: HttpRequest, order: Order) -> HttpResponse | None:
     if order.status == Order.Status.DRAFT:
         return None
     if order.status == Order.Status.EXPIRED:
-        return render(request, "pages/expired.html", {"pose": first_pose(order)}, status=410)
+        return expired(request, order)
     if request.method not in ("GET", "HEAD"):
         return conflict(request, order)
     return SeeOther(order_url(order) if order.status == Order.Status.PAID else draft_url("review", order))
@@ -98,9 +98,15 @@ def conflict(request: HttpRequest, order: Order) -> HttpResponse:
     """409: something was posted that this order no longer allows."""
     order.refresh_from_db(fields=["status"])
     if order.status == Order.Status.EXPIRED:
-        return render(request, "pages/expired.html", {"pose": first_pose(order)}, status=410)
+        return expired(request, order)
     context = {"order": order, "order_url": order_url(order), "paid": order.status == Order.Status.PAID}
     return render(request, "pages/conflict.html", context, status=409)
+
+
+def expired(request: HttpRequest, order: Order) -> HttpResponse:
+    """410: the draft ended, and its photo is gone."""
+    context = {"pose": first_pose(order), "order": order, "fate": kept.of(order)}
+    return render(request, "pages/expired.html", context, status=410)
 
 
 def first_pose(order: Order) -> Pose | None:
@@ -126,8 +132,9 @@ def closed() -> bool:
     return bool(found) or not CreditPack.objects.filter(credits=1, currency=settings.CURRENCY, active=True).exists()
 
 
-def closed_page(request: HttpRequest, *, kept: bool = False) -> HttpResponse:
-    """503: buying is closed; order pages keep working."""
-    response = render(request, "pages/closed.html", {"photo_is_kept": kept}, status=503)
+def closed_page(request: HttpRequest, *, order: Order | None = None) -> HttpResponse:
+    """503: buying is closed, also for the draft `order`, whose photo is kept; order pages keep working."""
+    context = {"photo_is_kept": order is not None, "order": order, "fate": kept.of(order) if order else None}
+    response = render(request, "pages/closed.html", context, status=503)
     response["Retry-After"] = "900"
     return response

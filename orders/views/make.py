@@ -71,7 +71,7 @@ def _photo(request: HttpRequest, key: str) -> HttpResponse:
     if elsewhere:
         return elsewhere
     if request.method == "POST":
-        return common.closed_page(request, kept=True) if common.closed() else _save(request, order)
+        return common.closed_page(request, order=order) if common.closed() else _save(request, order)
     return _page(request, _item(order).pose, order=order, email=order.email)
 
 

@@ -81,7 +81,6 @@ def _context(placed: Order, *, seen: int) -> dict[str, Any]:
         "deleted_by": next((progress_of.deleted_by(job=item.job) for item in now.ready if item.job), None),
         "can_cancel": can_cancel,
         "mark": _mark(now, share, can_cancel),
-        "bank_says_pending": progress_of.payment_pending(order=placed),
     }
 
 

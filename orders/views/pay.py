@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from orders import flow, forms
+from orders import flow, forms, kept
 from orders.forms import Fault
 from orders.models import Order
 from orders.views import common, review
@@ -21,6 +21,7 @@ DECLARATIONS = {
         forms.NOT_STARTED,
     ),
 }
+NO_MONEY = ("open", "expired", "failed")
 TEXT_VERSION = "2026-12-01"
 
 
@@ -36,7 +37,7 @@ def pay(request: HttpRequest, key: str) -> HttpResponse:
     if order.status == Order.Status.EXPIRED:
         return common.conflict(request, order)
     if common.closed():
-        return common.closed_page(request, kept=True)
+        return common.closed_page(request, order=order)
     if not _is_what_was_shown(request, order):
         return review.page(request, order, notice="changed")
     if order.status == Order.Status.AWAITING_PAYMENT:
@@ -51,14 +52,28 @@ def pay(request: HttpRequest, key: str) -> HttpResponse:
 @owner_only
 def reopen(request: HttpRequest, key: str) -> HttpResponse:
     """Close the payment page, so that the order can be changed."""
-    return _reopened(common.draft(key=key), notice="")
+    order = common.draft(key=key)
+    outcome = flow.reopen(order=order) if order.status == Order.Status.AWAITING_PAYMENT else "reopened"
+    if order.status == Order.Status.PAID or outcome in ("paid", "pending"):
+        return SeeOther(common.order_url(order))
+    return SeeOther(common.draft_url("review", order) + ("?notice=down" if outcome == "gateway_down" else ""))
 
 
 @require_safe
 @owner_only
 def cancelled(request: HttpRequest, key: str) -> HttpResponse:
-    """The customer came back from the payment page without paying."""
-    return _reopened(common.draft(key=key), notice="cancelled")
+    """The customer came back from the payment page without paying. It is looked at, never closed: they may have it open still."""
+    order = common.draft(key=key)
+    waits = order.status == Order.Status.AWAITING_PAYMENT and order.payment
+    if request.method == "HEAD" or not waits:
+        return SeeOther(common.draft_url("review", order))
+    known = flow.look(order.payment) if order.payment and order.payment.session_id else ""
+    order.refresh_from_db()
+    if order.status == Order.Status.PAID or known == "pending":
+        return SeeOther(common.order_url(order))
+    if order.status == Order.Status.EXPIRED:
+        return common.expired(request, order)
+    return review.page(request, order, notice="cancelled" if known in NO_MONEY else "open")
 
 
 @require_safe
@@ -66,12 +81,21 @@ def cancelled(request: HttpRequest, key: str) -> HttpResponse:
 def returned(request: HttpRequest) -> HttpResponse:
     """The customer came back from the payment page; whether they paid, the processor is asked."""
     session = request.GET.get("session", "")
-    order = flow.came_back(session_id=session) if 0 < len(session) <= 255 else None
+    payment = flow.came_back(session_id=session) if session.isprintable() and 0 < len(session) <= 255 else None
+    if payment is None:
+        return render(request, "pages/unmatched.html", {"now": timezone.now()}, status=404)
+    order = kept.order_of(payment)
+    fate = kept.of_payment(payment, order)
+    if fate is not None:
+        context = {"fate": fate, "order": order, "code": payment.reference.removeprefix("order:")}
+        return render(request, "pages/money_came.html", context)
     if order is None:
         return render(request, "pages/unmatched.html", {"now": timezone.now()}, status=404)
     if order.status in (Order.Status.PAID, Order.Status.AWAITING_PAYMENT):
         return SeeOther(common.order_url(order))
-    return SeeOther(common.draft_url("review", order) + "?notice=cancelled")
+    return common.moved_on(request, order) or review.page(
+        request, order, notice="cancelled" if payment.status in NO_MONEY else ""
+    )
 
 
 def _ask(request: HttpRequest, order: Order, *, declarations: dict[str, Any], price: int) -> HttpResponse:
@@ -87,25 +111,13 @@ def _ask(request: HttpRequest, order: Order, *, declarations: dict[str, Any], pr
         return SeeOther(common.draft_url("draft-pose", order) + "?notice=pose")
     if asked.problem == "gateway_down":
         return SeeOther(common.draft_url("review", order) + "?notice=down")
-    if order.status == Order.Status.PAID:
+    if asked.problem == "money_came":
+        return review.page(request, order)
+    if order.status == Order.Status.PAID or asked.problem == "pending":
         return SeeOther(common.order_url(order))
     if order.status == Order.Status.DRAFT:
         return review.page(request, order, notice="changed")
     return common.conflict(request, order)
-
-
-def _reopened(order: Order, *, notice: str) -> HttpResponse:
-    review_url = common.draft_url("review", order)
-    if order.status == Order.Status.PAID:
-        return SeeOther(common.order_url(order))
-    if order.status != Order.Status.AWAITING_PAYMENT:
-        return SeeOther(f"{review_url}?notice={notice}" if notice else review_url)
-    outcome = flow.reopen(order=order)
-    if outcome in ("paid", "pending"):
-        return SeeOther(common.order_url(order))
-    if outcome == "gateway_down":
-        return SeeOther(f"{review_url}?notice=down")
-    return SeeOther(f"{review_url}?notice={notice}" if notice else review_url)
 
 
 def _is_what_was_shown(request: HttpRequest, order: Order) -> bool:

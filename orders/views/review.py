@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from generation.crop import crop_box
-from orders import drafts, forms, money
+from orders import drafts, forms, kept, money
 from orders.forms import Fault
 from orders.models import Order, OrderItem, Pose
 from orders.views import common
@@ -21,6 +21,7 @@ NOTICES = {
     "changed": "This order was changed in another window. Look at it again before you pay.",
     "down": "Card payment is not available right now.",
     "open": "A payment page is open for this order. Go on there, or change the order here.",
+    "unpaid": "This payment was not completed.",
     "pose": "This pose is not sold any more. Choose another one; your photo is kept.",
 }
 
@@ -37,7 +38,9 @@ def review(request: HttpRequest, key: str) -> HttpResponse:
     item = shown_item(order)
     if item.photo is None or not order.email:
         return SeeOther(common.draft_url("draft-photo", order))
-    return page(request, order, notice=request.GET.get("notice", ""))
+    asked = request.GET.get("notice", "")
+    # That no money was taken is said only by a page that has just asked the processor.
+    return page(request, order, notice="" if asked == "cancelled" else asked)
 
 
 @require_POST
@@ -73,7 +76,7 @@ def pose(request: HttpRequest, key: str) -> HttpResponse:
             "notice": notice,
         }
         return render(request, "pages/choose_pose.html", context)
-    chosen = get_object_or_404(Pose, slug=request.POST.get("pose", ""), active=True)
+    chosen = get_object_or_404(Pose, slug=request.POST.get("pose", "").replace("\0", ""), active=True)
     if not drafts.set_pose(order=order, pose=chosen):
         return common.conflict(request, order)
     return SeeOther(common.draft_url("review", order))
@@ -104,7 +107,7 @@ def page(
     price_was: int | None = None,
 ) -> HttpResponse:
     """The review page. What it shows goes along in its form, so that Pay means exactly that."""
-    item = shown_item(order)
+    item, fate = shown_item(order), kept.of(order)
     paying = order.status == Order.Status.AWAITING_PAYMENT
     offer = common.sold(item.pose)
     amount = order.price if paying else offer["amount"]
@@ -116,10 +119,11 @@ def page(
         "amount": amount,
         "price": money.words(amount=amount, currency=order.currency) if paying else offer["price"],
         "price_changed": price_was is not None and price_was != amount,
-        "notice": NOTICES.get(notice, ""),
+        "notice": NOTICES.get("unpaid" if notice == "cancelled" and fate else notice, ""),
+        "fate": fate,
         "down": notice == "down",
-        "said_untaken": notice == "cancelled" or (price_was is not None and price_was != amount),
-        "kept_until": order.state_since + timedelta(seconds=settings.DRAFT_SECONDS),
+        "said_untaken": fate is not None or notice == "cancelled" or (price_was is not None and price_was != amount),
+        "kept_until": order.touched_at + timedelta(seconds=settings.DRAFT_SECONDS),
         "meant": "" if paying else forms.email_meant(order.email),
         "frame": _frame(item),
         "faults": faults or [],

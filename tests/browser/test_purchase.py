@@ -53,7 +53,7 @@ def test_a_declined_card_leaves_everything_as_it_was(shop: Shop, new_page: Calla
     expect(page.get_by_text("Your card was declined")).to_be_visible()
     shoot(page, "declined")
     page.get_by_role("link", name="Cancel").or_(page.get_by_role("link", name="Back")).first.click()
-    page.wait_for_url("**/review/**")
+    page.wait_for_url("**/pay/cancelled/**")
     expect(page.get_by_text("Payment was not completed. No money was taken.")).to_be_visible()
     expect(page.get_by_text("declined@example.com")).to_be_visible()
     shoot(page, "back-at-review")

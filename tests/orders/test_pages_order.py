@@ -72,13 +72,29 @@ def test_each_state_says_what_is_true(client: Client, fields: dict, statuses: tu
     assert not re.search(r"\bfal\b|stripe|refund", html.split("<footer")[0].split("<main")[1], re.IGNORECASE)
 
 
-@pytest.mark.parametrize("status", ["open", "pending"])
-def test_an_unpaid_order_waits_for_the_bank(client: Client, status: str):
-    order = shop.awaiting(payment_status=status)
-    html = client.get(shop.url(order)).content.decode()
+def test_an_order_whose_money_is_on_its_way_waits_for_the_bank(client: Client):
+    html = client.get(shop.url(shop.awaiting(payment_status="pending"))).content.decode()
     assert "We are waiting for your bank" in html
-    assert ("Not paid yet?" in html) == (status == "open")
+    assert "Not paid yet?" not in html
     assert "Payment received." not in html
+
+
+def test_an_order_that_nobody_has_paid_leads_back_to_the_payment(client: Client):
+    order = shop.awaiting()
+    page = text(client, shop.url(order))
+    assert "Payment not finished yet If you have just paid, this page shows it in a minute or two." in page
+    assert "Go on with the payment, or change your order" in page
+    html = client.get(shop.url(order)).content.decode()
+    assert f'href="/make/{order.key}/review/"' in html
+    assert "your bank" not in html
+    assert "hx-get" in html
+
+
+def test_only_the_customer_cancels_for_the_customer(client: Client):
+    order = shop.paid("failed", move="close", actor="customer.care@shop.example", reason="closed")
+    page = text(client, shop.url(order))
+    assert "We could not make this video" in page
+    assert "Order cancelled" not in page
 
 
 def test_a_supplier_that_takes_no_work_is_a_delay_on_our_side(client: Client):

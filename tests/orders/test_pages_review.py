@@ -208,12 +208,15 @@ def test_a_processor_that_is_away_keeps_everything(client: Client, gateway: Gate
 def test_back_from_the_payment_page_without_paying(client: Client, gateway: Gateway):
     order = shop.draft()
     client.post(address(order, "pay/"), shown(client, order) | TICKED)
-    page = client.get(f"/pay/cancelled/{order.key}/", follow=True)
+    page = client.get(f"/pay/cancelled/{order.key}/")
     assert "Payment was not completed. No money was taken." in page.content.decode()
     assert page.content.decode().count("No money") == 1
     assert shop.ADA in page.content.decode()
     order.refresh_from_db()
-    assert order.status == "draft"
+    assert order.status == "awaiting_payment"
+    assert client.post(address(order, "pay/"), shown(client, order)).headers["Location"] == PAGE
+    assert client.post(address(order, "reopen/")).headers["Location"] == address(order, "review/")
+    assert client.post(address(order, "crop/"), {"crop": "90"}).status_code == 303
 
 
 def test_cancelled_but_paid_after_all_shows_the_order(client: Client, gateway: Gateway):
@@ -231,7 +234,8 @@ def test_coming_back_shows_the_order_whatever_the_bank_says_so_far(client: Clien
     back = client.get("/pay/return/?session=cs_1")
     assert (back.status_code, back.headers["Location"]) == (303, shop.url(order))
     html = client.get(shop.url(order)).content.decode()
-    assert ("Your video is in the queue" if status == "paid" else "We are waiting for your bank") in html
+    headings = {"paid": "Your video is in the queue", "pending": "We are waiting for your bank"}
+    assert headings.get(status, "Payment not finished yet") in html
 
 
 def test_coming_back_while_the_processor_is_away_is_no_error(client: Client, gateway: Gateway):
