@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.utils.http import parse_header_parameters
 
@@ -54,8 +54,8 @@ class SayNoProperly:
         return response
 
 
-class NoNulInForms:
-    """After the CSRF check, which reads the form anyway: no NUL in any of its values.
+class WholeForms:
+    """After the CSRF check, which reads the form anyway: no NUL in any of its values, and none that broke off on its way.
 
     A view without that check reads its body itself, or not at all (callbacks, bodies that are too long).
     """
@@ -69,5 +69,11 @@ class NoNulInForms:
     def process_view(self, request: HttpRequest, view: Callable[..., Any], *_: object) -> HttpResponse | None:
         if request.method != "POST" or getattr(view, "csrf_exempt", False):
             return None
-        unfit = any("\0" in str(value) for _name, values in request.POST.lists() for value in values)
+        try:
+            unfit = any("\0" in str(value) for _name, values in request.POST.lists() for value in values)
+        except UnreadablePostError:
+            unfit = True
         return error_pages.bad_request(request) if unfit else None
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        return error_pages.bad_request(request) if isinstance(exception, UnreadablePostError) else None
