@@ -368,6 +368,7 @@ def test_all_payment_webhooks_lost(shop: Shop) -> None:
     shop.pay(order)
     shop.sweep()
     job = the_one_job(order)
+    shop.until(job, "processing")
     wait_for(lambda: shop.provider()[0]["ended_at"])
     assert shop.until(job, "completed").video_key
     assert not Hint.objects.filter(source="stripe").exists()
