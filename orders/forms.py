@@ -57,7 +57,7 @@ def _can_be_written(address: str) -> bool:
     if not name.isascii() or any(unicodedata.category(letter) in INVISIBLE for letter in address):
         return False
     try:
-        return bool(domain.encode("idna"))
+        return 0 < len(domain.encode("idna")) <= 253
     except UnicodeError:
         return False
 
