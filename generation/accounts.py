@@ -23,16 +23,32 @@ FAILURES = 3
 
 
 def account_of(provider: Provider, *, model: str = "") -> ProviderAccount:
-    """The row for this provider and key (and model), made at the first call."""
-    which = {"provider": provider.name, "key_print": provider.key_print(), "model": model}
+    """The row for this provider and key (and model), made at the first call. The whole account's limit is the setting's, also a new one."""
+    return _row({"provider": provider.name, "key_print": provider.key_print(), "model": model})
+
+
+def row_of_model(row: ProviderAccount, *, model: str) -> ProviderAccount:
+    """The row for one model of the same key, made at the first call."""
+    return _row({"provider": row.provider, "key_print": row.key_print, "model": model})
+
+
+def _row(which: dict[str, str]) -> ProviderAccount:
     found = ProviderAccount.objects.filter(**which).first()
     if found:
-        return found
+        return _with_limit(found)
     try:
         with transaction.atomic():
             return ProviderAccount.objects.create(**which, in_flight_limit=settings.PROVIDER_MAX_IN_FLIGHT)
     except IntegrityError:
         return ProviderAccount.objects.get(**which)
+
+
+def _with_limit(row: ProviderAccount) -> ProviderAccount:
+    limit = settings.PROVIDER_MAX_IN_FLIGHT
+    if not row.model and row.in_flight_limit != limit:
+        ProviderAccount.objects.filter(pk=row.pk).update(in_flight_limit=limit)
+        row.in_flight_limit = limit
+    return row
 
 
 def blocked_models(account: ProviderAccount) -> dict[str, ProviderAccount]:
@@ -42,8 +58,8 @@ def blocked_models(account: ProviderAccount) -> dict[str, ProviderAccount]:
 
 
 def may_post(row: ProviderAccount) -> bool:
-    """Whether a POST may be begun on this row now: it is ok and not told to slow down."""
-    return ProviderAccount.objects.filter(_slow_enough(), pk=row.pk, state=STATE.OK).exists()
+    """Whether a POST may be begun on this account now, a probe too: it was not told to slow down."""
+    return ProviderAccount.objects.filter(slow_enough(), pk=row.pk).exists()
 
 
 def take_probe(row: ProviderAccount) -> bool:
@@ -58,9 +74,12 @@ def _take_probe(row: ProviderAccount) -> None:
 
 
 def open_outage(row: ProviderAccount, *, state: str, detail: str) -> bool:
-    """Write down that the account (or model) cannot take work. One alarm per outage: a second report of the same state changes nothing."""
-    rows = ProviderAccount.objects.filter(pk=row.pk).exclude(state=state)
-    opened = rows.update(
+    """Write down that the account (or model) cannot take work. One alarm per outage, when it ceases to be ok.
+
+    Other bad news during an outage says what is wrong now, and moves neither its beginning nor its next probe.
+    """
+    rows = ProviderAccount.objects.filter(pk=row.pk)
+    opened = rows.filter(state=STATE.OK).update(
         state=state,
         detail=detail[:300],
         since=clock.now(),
@@ -71,7 +90,10 @@ def open_outage(row: ProviderAccount, *, state: str, detail: str) -> bool:
     if opened:
         log.error("ALARM provider account %s %s is %s: %s", row.provider, row.model or "(whole)", state, detail)
         guards.count(f"alarm.{state}")
-    return bool(opened)
+        return True
+    changed = rows.exclude(state__in=[STATE.OK, state])
+    changed.update(state=state, detail=detail[:300], read_ok_at=None, writes=F("writes") + 1)
+    return False
 
 
 def accepted(submission: Submission) -> None:
@@ -88,7 +110,6 @@ def accepted(submission: Submission) -> None:
         detail="",
         next_probe_at=None,
         failures=0,
-        not_before=None,
         writes=F("writes") + 1,
     ):
         log.warning("provider account %s takes work again", submission.account.provider)
@@ -146,7 +167,8 @@ def free_slots(account: ProviderAccount) -> int:
     return account.in_flight_limit - taking_slots(account.pk)
 
 
-def _slow_enough() -> Q:
+def slow_enough() -> Q:
+    """The condition that a row was not told to slow down, or that this time is over."""
     return Q(not_before__isnull=True) | Q(not_before__lte=clock.now())
 
 

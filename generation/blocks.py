@@ -38,9 +38,9 @@ def finish(job: Job, submission: Submission, actor: str) -> None:
 
 
 @guards.block("generation.retry")
-def retry(job: Job, submission: Submission, snapshot: Snapshot, actor: str) -> None:
+def retry(job: Job, submission: Submission, snapshot: Snapshot, actor: str, *, kind: str = "") -> None:
     moves.move_job("retry", seen=Seen.of(job), actor=actor, reason="provider_failed", last_error=snapshot.detail[:300])
-    moves.move_submission("fail", submission_id=submission.pk, detail=snapshot.detail[:300])
+    moves.move_submission("fail", submission_id=submission.pk, detail=snapshot.detail[:300], refusal_kind=kind)
 
 
 @guards.block("generation.fail")

@@ -156,14 +156,15 @@ def _secured(plain: socket.socket, wanted: Target) -> socket.socket:
     if wanted.scheme == "http":
         return plain
     try:
-        return _tls().wrap_socket(plain, server_hostname=wanted.host)
+        return tls().wrap_socket(plain, server_hostname=wanted.host)
     except BaseException:
         plain.close()
         raise
 
 
 @cache
-def _tls() -> ssl.SSLContext:
+def tls() -> ssl.SSLContext:
+    """Whom we trust: the machine's list of authorities and the one that comes with the library."""
     context = ssl.create_default_context()
     context.load_verify_locations(DEFAULT_CA_BUNDLE_PATH)
     return context

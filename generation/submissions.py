@@ -42,7 +42,7 @@ def _begin(
 ) -> Submission:
     anchor = Job.objects.filter(pk=job.pk, status="queued", version=job.version, lease_id=lease.id)
     guards.must("submission.begin", anchor.update(writes=F("writes") + 1))
-    row = ProviderAccount.objects.filter(pk=account.pk, state=state_seen)
+    row = ProviderAccount.objects.filter(accounts.slow_enough(), pk=account.pk, state=state_seen)
     guards.must("account.begin", row.update(writes=F("writes") + 1))
     ledger.write_wallet(owner_id=job.owner_id)
     if ledger.owes(hold_id=job.hold_id):

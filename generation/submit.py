@@ -27,7 +27,6 @@ from waistheart.installation import ident
 log = logging.getLogger(__name__)
 STATE = accounts.STATE
 REFUSAL = Submission.Refusal
-IMAGE_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def start(job: Job) -> Sent:
     with leases.given_back_on_error(lease):
         try:
             submission = begin(job, lease, account)
-        except storage.StorageError as error:
+        except (storage.StorageError, OSError) as error:
             # One name for all its kinds: the schedule lets others go first by it.
             raise storage.StorageError(f"{type(error).__name__}: {error}") from error
         if submission is None:
@@ -63,6 +62,8 @@ def start(job: Job) -> Sent:
 
 def admit(job: Job, account: ProviderAccount, provider: Provider) -> str:
     """Why no POST may be begun for this job now, in a word; empty when it may. An outage lets one probe through at a time."""
+    if not accounts.may_post(account):
+        return "told to slow down"
     model = accounts.blocked_models(account).get(job.model)
     if model is not None:
         if accounts.free_slots(account) <= 0 or job.pk != schedule.next_of_model(model, asking=job.pk):
@@ -72,7 +73,7 @@ def admit(job: Job, account: ProviderAccount, provider: Provider) -> str:
     elif job.pk not in schedule.next_ids(account, most=account.in_flight_limit, asking=job.pk):
         return "not its turn"
     if account.state == STATE.OK:
-        return "" if accounts.may_post(account) else "told to slow down"
+        return ""
     if not accounts.take_probe(account):
         return account.state
     if account.state == STATE.UNAVAILABLE:
@@ -88,6 +89,7 @@ def probe(job: Job, account: ProviderAccount, provider: Provider) -> str:
         provider.probe(model=job.model)
     except ProviderError as error:
         log.info("%s is still unavailable: %s", account, error)
+        accounts.read_failed(account, error, what="probe")
         return account.state
     accounts.read_ok(account)
     return ""
@@ -146,20 +148,18 @@ def learn(submission: Submission, error: ProviderError) -> None:
     elif isinstance(error, RateLimited):
         accounts.slow_down(account, seconds=error.retry_after)
     elif isinstance(error, Misconfigured):
-        row = (
-            accounts.account_of(get_provider(submission.provider), model=submission.model)
-            if error.model_only
-            else account
-        )
+        row = accounts.row_of_model(account, model=submission.model) if error.model_only else account
         accounts.open_outage(row, state=STATE.MISCONFIGURED, detail=detail)
     elif isinstance(error, NotSent) and "lease" not in detail:
         accounts.failure(account, detail=detail)
-    elif isinstance(error, Unavailable):
-        own_address.check(account)
+    elif refusal == REFUSAL.UNREACHABLE and kind != own_address.SHOWN:
+        own_address.outage(account)
+    elif isinstance(error, Unavailable) and not error.image:
+        accounts.failure(account, detail=detail)
 
 
 def refusal_of(submission: Submission, error: ProviderError) -> tuple[str, str]:
-    """Our word for a refusal. Three times unable to load an image that we can fetch makes it the photo's fault after all."""
+    """Our word for a refusal. An image that they could not load is the photo's fault when we could fetch our own address, three times."""
     if isinstance(error, Rejected):
         return REFUSAL.INPUT, error.kind
     if isinstance(error, RateLimited):
@@ -167,10 +167,11 @@ def refusal_of(submission: Submission, error: ProviderError) -> tuple[str, str]:
     if isinstance(error, NotSent):
         return REFUSAL.NOT_SENT, ""
     if isinstance(error, Unavailable) and error.image:
-        tries = Submission.objects.filter(job_id=submission.job_id, refusal=REFUSAL.UNREACHABLE).count() + 1
-        if tries >= IMAGE_TRIES and own_address.reachable():
+        if not own_address.reachable():
+            return REFUSAL.UNREACHABLE, "image"
+        if own_address.times_shown(job_id=submission.job_id) + 1 >= own_address.ENOUGH:
             return REFUSAL.INPUT, "image"
-        return REFUSAL.UNREACHABLE, "image"
+        return REFUSAL.UNREACHABLE, own_address.SHOWN
     return REFUSAL.ACCOUNT, ""
 
 

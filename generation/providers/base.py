@@ -6,11 +6,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
+from waistheart.wire import plain
+
 
 class ProviderError(Exception):
     """Root of what an adapter raises. `detail` is the provider's own text, for staff only, never a key."""
 
     def __init__(self, detail: str = "") -> None:
+        detail = plain(detail)
         super().__init__(detail)
         self.detail = detail[:300]
 
@@ -56,7 +59,8 @@ class NotSent(ProviderError):
 
 
 class UnknownOutcome(ProviderError):
-    """Bytes left us and no readable answer came: it may have been accepted. `server_error`: the provider itself failed (5xx)."""
+    """Bytes left us and no answer that we know came: it may have been accepted. `server_error`: it did answer, with a 5xx or any
+    other status that is neither an acceptance nor one of its known refusals; that counts as a failure of the account."""
 
     def __init__(self, detail: str = "", *, server_error: bool = False) -> None:
         super().__init__(detail)
@@ -102,13 +106,17 @@ class Handle:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One reading: the state, the provider's own words, whether a failure is known not to be billed, and where the video lies."""
+    """One reading: the state, the provider's own words, whether a failure is known not to be billed, and where the video lies.
+
+    `unknown_word`: a status that nobody here knows; it is taken for running, and somebody is told.
+    """
 
     state: State
     detail: str = ""
     kind: str = ""
     unbilled: bool = False
     url: str = ""
+    unknown_word: str = ""
 
 
 @dataclass(frozen=True)

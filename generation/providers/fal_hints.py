@@ -9,16 +9,18 @@ import threading
 import time
 from collections.abc import Mapping
 
-import requests
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from generation.exchange import Answer
 from generation.providers import base
 from generation.providers.base import HintRef
+from generation.providers.reading import read
 
 log = logging.getLogger(__name__)
 SIGNATURE_AGE_SECONDS = 300
 JWKS_SECONDS = 3600
+READ_SECONDS = 10  # a callback's sender waits, and whoever else brings one
 # A stranger's header may hold digits that are no numbers, and more of them than int() takes.
 DIGITS = re.compile(r"[0-9]{1,12}")
 
@@ -39,7 +41,7 @@ def verify(headers: Mapping[str, str], raw: bytes, *, jwks_url: str) -> HintRef:
         raise base.BadSignature("signature")
     try:
         data = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise base.BadSignature("body") from error
     external_id = data.get("request_id") if isinstance(data, dict) else None
     return HintRef(event_id=f"{request_id}:{hashlib.sha256(raw).hexdigest()[:16]}", external_id=str(external_id or ""))
@@ -58,11 +60,9 @@ class Jwks:
             if keys and time.monotonic() - read_at < JWKS_SECONDS:
                 return keys
             try:
-                response = requests.get(url, timeout=(3, 5), allow_redirects=False)
-                response.raise_for_status()
-                keys = [_public_key(row["x"]) for row in response.json()["keys"]]
+                keys = _keys_in(read(url, seconds=READ_SECONDS))
                 self._kept[url] = (time.monotonic(), keys)
-            except (requests.RequestException, ValueError, KeyError, TypeError):
+            except (base.Unavailable, ValueError, KeyError, TypeError):
                 log.warning("could not read fal's public keys", exc_info=True)
             return keys
 
@@ -73,6 +73,12 @@ class Jwks:
 
 
 jwks = Jwks()
+
+
+def _keys_in(answer: Answer) -> list[Ed25519PublicKey]:
+    if answer.status != 200:
+        raise base.Unavailable(f"{answer.status}")
+    return [_public_key(row["x"]) for row in answer.json()["keys"]]
 
 
 def _public_key(x: str) -> Ed25519PublicKey:

@@ -2,24 +2,26 @@
 
 import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
-import requests
-
+from generation.exchange import Answer
 from generation.providers import base
+from waistheart.wire import plain
 
 IMAGE_TROUBLE = {"image_load_error", "file_download_error"}
 LOCKED = ("user is locked", "exhausted balance", "top_up")
+LONGEST_ID = 200
 
 
-def raise_refusal(status: int, data: Any, headers: Mapping[str, str]) -> None:
-    """Explicit refusals of a POST: not accepted, and why. The body's words are read before the status."""
-    said = text(data)
-    if status == 402 or (status == 403 and any(word in said.lower() for word in LOCKED)):
-        raise base.OutOfCredits(f"{status} {said}")
-    if status == 429:
-        raise base.RateLimited(f"429 {said}", retry_after=seconds(headers.get("retry-after")))
+def raise_refusal(answer: Answer) -> None:
+    """The known refusals of a POST: definitely not accepted, and why. The body's words are read before the status.
+
+    Whatever is not in this list may have been accepted, and is left to the caller.
+    """
+    status, data, said = answer.status, answer.json(), text(answer.json())
+    _raise_ours(answer)
+    if status in {307, 308}:  # "send it there instead": by its meaning not taken here
+        raise base.Misconfigured(f"{status}: their address has moved")
     if status == 404:
         raise base.Misconfigured(f"404 {said}", model_only=True)
     if status in {400, 413, 422}:
@@ -29,20 +31,27 @@ def raise_refusal(status: int, data: Any, headers: Mapping[str, str]) -> None:
         raise base.Rejected(f"{status} {said}", kind=why)
 
 
-def raise_read(response: requests.Response) -> None:
-    said = text(body_of(response))
-    if response.status_code == 402 or (response.status_code == 403 and any(word in said.lower() for word in LOCKED)):
-        raise base.OutOfCredits(f"{response.status_code} {said}")
-    if response.status_code in {401, 403}:
-        raise base.Misconfigured(f"{response.status_code} {said}")
-    if response.status_code == 429:
-        raise base.RateLimited(said, retry_after=seconds(response.headers.get("retry-after")))
+def raise_read(answer: Answer) -> NoReturn:
+    """Why a read was refused; any other status says nothing: Unavailable."""
+    _raise_ours(answer)
+    raise base.Unavailable(f"{answer.status} {text(answer.json())}")
+
+
+def _raise_ours(answer: Answer) -> None:
+    """What lies between the provider and us: money, the key, the pace."""
+    status, said = answer.status, text(answer.json())
+    if status == 402 or (status == 403 and any(word in said.lower() for word in LOCKED)):
+        raise base.OutOfCredits(f"{status} {said}")
+    if status in {401, 403}:
+        raise base.Misconfigured(f"{status} {said}")
+    if status == 429:
+        raise base.RateLimited(f"429 {said}", retry_after=seconds(answer.headers.get("retry-after")))
 
 
 def kind(data: Any) -> str:
     """moderation, image or invalid_input, from the types in `detail`."""
     detail = data.get("detail") if isinstance(data, dict) else None
-    types = {row.get("type") for row in detail if isinstance(row, dict)} if isinstance(detail, list) else set()
+    types = {str(row.get("type")) for row in detail if isinstance(row, dict)} if isinstance(detail, list) else set()
     if "content_policy_violation" in types:
         return "moderation"
     if types & IMAGE_TROUBLE:
@@ -50,11 +59,9 @@ def kind(data: Any) -> str:
     return "invalid_input"
 
 
-def body_of(response: requests.Response) -> dict[str, Any]:
-    try:
-        data = response.json()
-    except ValueError:
-        return {}
+def body_of(answer: Answer) -> dict[str, Any]:
+    """The answer's JSON object; empty when it is none."""
+    data = answer.json()
     return data if isinstance(data, dict) else {}
 
 
@@ -63,7 +70,13 @@ def text(data: Any) -> str:
     if not isinstance(data, dict):
         return ""
     detail = data.get("detail") or data.get("error") or data.get("error_type") or ""
-    return (detail if isinstance(detail, str) else json.dumps(detail))[:200]
+    return plain(detail if isinstance(detail, str) else json.dumps(detail))[:200]
+
+
+def usable_id(given: object) -> str:
+    """An id as we can keep it and ask by it; empty for anything else, which is no id."""
+    fits = isinstance(given, str) and given.isprintable() and given == given.strip() and len(given) <= LONGEST_ID
+    return str(given) if fits else ""
 
 
 def seconds(text: str | None) -> float | None:

@@ -33,7 +33,6 @@ from generation.providers.base import (
     Unavailable,
     UnknownOutcome,
 )
-from tests.generation.bad_days import alarms
 from tests.sandbox.fal_client import Heard, Listener, listening, wait_for
 from tests.sandbox_process import Sandbox
 
@@ -244,8 +243,9 @@ def test_redirect_on_submit(contract: Contract) -> None:
 def test_unknown_status(contract: Contract) -> None:
     handle = contract.submit()
     contract.sandbox.fault("unknown_status", word="EXPIRED")
-    assert contract.read(handle).state == State.RUNNING
-    assert alarms("unknown_status_word") == 1
+    said = contract.read(handle)
+    assert (said.state, said.unknown_word) == (State.RUNNING, "'EXPIRED'")
+    assert contract.read(handle).unknown_word == ""
 
 
 def test_never_finishing(contract: Contract) -> None:
@@ -278,7 +278,9 @@ def test_completed_with_error(contract: Contract) -> None:
 def test_image_unreachable(contract: Contract) -> None:
     contract.sandbox.fault("image_unreachable")
     said = contract.ended(contract.submit())
-    assert (said.state, said.kind, said.unbilled) == (State.FAILED, "image", True)
+    assert (said.state, said.kind, said.unbilled) == (State.FAILED, "image", False), (
+        "no source says that a 422 is not billed"
+    )
 
 
 def test_result_without_url(contract: Contract) -> None:

@@ -103,9 +103,9 @@ def submission_of(job: Job, row: ProviderAccount) -> Submission:
 
 
 @pytest.mark.parametrize("trouble", [{"disputed": True}, {"owed": 1}])
-def test_disputed_and_owing_jobs_hold_nobody(shop: Shop, trouble: dict[str, Any]) -> None:
+def test_disputed_and_owing_jobs_hold_nobody(shop: Shop, settings: Any, trouble: dict[str, Any]) -> None:
     stopped, well = shop.paid(email="stopped@example.com"), shop.paid(email="well@example.com")
-    account(in_flight_limit=1)
+    settings.PROVIDER_MAX_IN_FLIGHT = 1
     Grant.objects.filter(hold_parts__hold=stopped.hold_id).update(**trouble)
     assert runner.advance(stopped.pk) == "not its turn"
     until(shop, well)
@@ -123,19 +123,19 @@ def test_a_disputed_job_does_not_take_the_probe_of_its_model(shop: Shop) -> None
     assert Submission.objects.filter(job=stopped).count() == 0
 
 
-def test_jobs_of_a_model_that_is_out_hold_nobody(shop: Shop) -> None:
+def test_jobs_of_a_model_that_is_out_hold_nobody(shop: Shop, settings: Any) -> None:
     pose = shop.add_pose("old-heart", model="fal-ai/old-heart/image-to-video")
     waiting = [shop.paid(email=f"{n}@example.com", pose=pose) for n in range(2)]
     well = shop.paid(email="well@example.com")
     shop.sandbox.fault("model_retired", times="all", model=pose.model)
-    account(in_flight_limit=1)
+    settings.PROVIDER_MAX_IN_FLIGHT = 1
     until(shop, well)
     assert {now(job).status for job in waiting} == {"queued"}
 
 
-def test_a_photo_that_cannot_be_read_holds_nobody(shop: Shop) -> None:
+def test_a_photo_that_cannot_be_read_holds_nobody(shop: Shop, settings: Any) -> None:
     broken, well = shop.paid(email="broken@example.com"), shop.paid(email="well@example.com")
-    account(in_flight_limit=1)
+    settings.PROVIDER_MAX_IN_FLIGHT = 1
     photo = storage.read(key=broken.photo_key)
     storage.delete(key=broken.photo_key)
     assert runner.advance(broken.pk) == "waits"
@@ -173,9 +173,9 @@ def test_the_limit_is_exact_when_all_have_read_the_same_snapshot(shop: Shop, mon
     assert Job.objects.filter(lease_id__isnull=False).count() == 0
 
 
-def test_unknown_ones_give_their_slot_up_in_time(shop: Shop) -> None:
+def test_unknown_ones_give_their_slot_up_in_time(shop: Shop, settings: Any) -> None:
     first, second = shop.paid(email="first@example.com"), shop.paid(email="second@example.com")
-    account(in_flight_limit=1)
+    settings.PROVIDER_MAX_IN_FLIGHT = 1
     shop.sandbox.fault("drop_before_accept")
     runner.advance(first.pk)
     assert runner.advance(second.pk) == "not its turn"
@@ -189,3 +189,19 @@ def test_a_sweep_publishes_no_more_than_the_slots(shop: Shop) -> None:
     jobs = [shop.paid(email=f"{n}@example.com") for n in range(4)]
     account(in_flight_limit=2)
     assert list(sweeps.whose_turn()) == [job.pk for job in jobs[:2]]
+
+
+def test_the_limit_follows_its_setting(shop: Shop, settings: Any) -> None:
+    shop.sandbox.fault("never_finishing", times="all")
+    jobs = [shop.paid(email=f"{n}@example.com") for n in range(4)]
+    for limit, begun in ((1, 1), (3, 3), (2, 3)):
+        settings.PROVIDER_MAX_IN_FLIGHT = limit
+        for job in jobs:
+            runner.advance(job.pk)
+        assert (Submission.objects.count(), account().in_flight_limit) == (begun, limit)
+    out = ProviderAccount.objects.create(
+        provider="fal", key_print=account().key_print, model=MODEL, in_flight_limit=9, state="ok"
+    )
+    accounts.row_of_model(account(), model=MODEL)
+    out.refresh_from_db()
+    assert out.in_flight_limit == 9, "the limit is the whole account's"

@@ -392,7 +392,7 @@ def test_live_the_certificate_must_be_the_names(
     # The only way to speak TLS to this machine: its number counts as public for this one test.
     monkeypatch.setattr(outbound, "_permitted", lambda number, live: True)
     if trusted:
-        monkeypatch.setattr(outbound, "_tls", lambda: ssl.create_default_context(cafile=str(certificate)))
+        monkeypatch.setattr(outbound, "tls", lambda: ssl.create_default_context(cafile=str(certificate)))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with rude(head(Content_Length=len(DATA)), DATA, context=context) as server:
@@ -410,7 +410,7 @@ def test_live_the_certificate_must_be_the_names(
 def test_tls_drips_end_at_the_deadline_too(certificate: Path, monkeypatch: pytest.MonkeyPatch):
     resolving(monkeypatch, "127.0.0.1")
     monkeypatch.setattr(outbound, "_permitted", lambda number, live: True)
-    monkeypatch.setattr(outbound, "_tls", lambda: ssl.create_default_context(cafile=str(certificate)))
+    monkeypatch.setattr(outbound, "tls", lambda: ssl.create_default_context(cafile=str(certificate)))
     monkeypatch.setattr(
         outbound.socket, "create_connection", lambda address, timeout: connected((address[0], server.port), timeout)
     )
