@@ -14,10 +14,10 @@ from django.utils.html import format_html
 from generation import review, store
 from generation.admin import JobAdmin
 from generation.by_hand import store_upload
-from generation.models import Job, JobInReview
+from generation.models import Job, JobInReview, Submission
 from generation.verify import NotAVideo
 from waistheart import console
-from waistheart.console_acts import Act, WithActs
+from waistheart.console_acts import Act, Refused, WithActs
 from waistheart.storage import StorageError
 
 RED_AFTER_SECONDS = 3600
@@ -34,6 +34,17 @@ WHY = {
     "poison": "it raised an error that nobody explains, ten times",
     "no_submission": "nothing is under way at the provider",
 }
+
+
+def resume(job: Job, actor: str) -> bool:
+    """Wait again, if there is something to wait for."""
+    if review.in_review(job) and not Submission.objects.filter(job=job, status="accepted").exists():
+        raise Refused(
+            "there is no request that the provider has accepted, so there is nothing to wait for: requeue or close it"
+        )
+    return review.resume(job=job, actor=actor)
+
+
 ACTS = (
     Act(
         "requeue", "Requeue",
@@ -45,7 +56,7 @@ ACTS = (
         "resume", "Resume",
         "We go on waiting for the request that the provider has accepted. A job without one is left where it is.",
         "Is not told; the order page goes on.", "It comes back here when its time is over again.",
-        lambda job, actor, reason: review.resume(job=job, actor=actor),
+        lambda job, actor, reason: resume(job, actor),
     ),
     Act(
         "close", "Close and give back",

@@ -4,8 +4,10 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import Prefetch, Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import method_decorator
 from django.utils.html import format_html
+from django.views.decorators.csrf import csrf_protect
 
 from generation.admin import JobAdmin
 from generation.models import Job, JobInReview
@@ -171,6 +173,18 @@ class PoseAdmin(console.Console):
 
     def has_delete_permission(self, *_: Any, **__: Any) -> bool:
         return False
+
+    @method_decorator(csrf_protect)
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Without Django's transaction around it: the sample is decoded and stored while the form is checked, which takes
+        seconds and on SQLite would hold the only write lock. One row is written, so there is nothing to hold together."""
+        return self._changeform_view(request, object_id, form_url, extra_context)  # type: ignore[attr-defined, no-any-return]
 
     def save_model(self, request: HttpRequest, obj: Pose, form: Any, change: bool) -> None:
         form.put_sample(obj)

@@ -48,7 +48,7 @@ ACTS = (
     ),
     Act(
         "note", "Note", "A note is kept in the payment's history.", "Is not told.", "Write another one.",
-        lambda payment, actor, reason: True, needs_reason=True,
+        lambda payment, actor, reason: True, needs_reason=True, done="noted",
     ),
 )  # fmt: skip
 

@@ -5,6 +5,9 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ChangeList
+from django.db import DataError
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -39,6 +42,13 @@ class Console(admin.ModelAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         title = str(self.opts.verbose_name_plural).capitalize()
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
+
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """A filter typed into the address that no row can have (the year 99999) is answered like any other that is unknown."""
+        try:
+            return super().get_changelist_instance(request)
+        except (ValueError, OverflowError, DataError) as error:
+            raise IncorrectLookupParameters from error
 
     def find(self, term: str) -> Q:
         """Which rows a search term means."""

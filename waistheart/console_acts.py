@@ -18,6 +18,8 @@ from django.utils.safestring import SafeString
 
 from waistheart import console
 
+LONGEST_REASON = 200
+
 
 class Refused(Exception):
     """A verb would not act on a row, for a reason that staff should read."""
@@ -25,8 +27,8 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Act:
-    """One button. `happens`, `told` and `undone` are the three lines of the page that asks; `do` answers whether the row moved,
-    or raises Refused. Whoever acted, and why, is kept in the row's history."""
+    """One button. `happens`, `told` and `undone` are the three lines of the page that asks; `do` answers whether the row moved
+    (or whatever `done` calls it), or raises Refused. Whoever acted, and why, is kept in the row's history."""
 
     name: str
     label: str
@@ -35,6 +37,7 @@ class Act:
     undone: str
     do: Callable[[Any, str, str], bool]
     needs_reason: bool = False
+    done: str = "moved"
 
 
 class WithActs(console.Window):
@@ -69,6 +72,15 @@ class WithActs(console.Window):
         seen = format_html('<input type="hidden" name="version_{}" value="{}">', obj.pk, self.version_of(obj))
         return format_html("{}{}", super().action_checkbox(obj), seen)
 
+    def response_action(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse | None:
+        """Only numbers name rows; whatever else a form says was chosen was not."""
+        form = request.POST.copy()
+        form.setlist(
+            ACTION_CHECKBOX_NAME, [one for one in form.getlist(ACTION_CHECKBOX_NAME) if console.is_number(str(one))]
+        )
+        request.POST = form  # type: ignore[assignment]
+        return super().response_action(request, *args, **kwargs)
+
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
@@ -87,7 +99,8 @@ class WithActs(console.Window):
     def _ask_or_do(self, request: HttpRequest, act: Act) -> HttpResponse | None:
         seen = seen_versions(request)
         reason = request.POST.get("reason", "").strip()
-        if request.POST.get("confirmed") and (reason or not act.needs_reason):
+        fault = reason_fault(act, reason) if request.POST.get("confirmed") else ""
+        if request.POST.get("confirmed") and not fault:
             self._do(request, act, seen, reason)
             return None
         rows = [row for row in map(self.row_now, seen) if row is not None]
@@ -99,7 +112,8 @@ class WithActs(console.Window):
             "media": self.media,
             "rows": [(self.facts(row), self.version_of(row) != seen[row.pk]) for row in rows],
             "seen": seen.items(),
-            "missing_reason": bool(request.POST.get("confirmed")),
+            "fault": fault,
+            "longest": LONGEST_REASON,
         }
         return TemplateResponse(request, "admin/confirm_act.html", context)
 
@@ -113,7 +127,7 @@ class WithActs(console.Window):
                     left += 1
             except Refused as refused:
                 self.message_user(request, f"{act.label}, {self.opts.verbose_name} {row_id}: {refused}", messages.ERROR)
-        words = [f"{moved} moved"] if moved else []
+        words = [f"{moved} {act.done}"] if moved else []
         words += [f"{left} had already moved on"] if left else []
         if words:
             self.message_user(
@@ -126,6 +140,15 @@ class WithActs(console.Window):
             return False
         self.log_change(request, row, f"{act.label}: {reason}" if reason else act.label)
         return True
+
+
+def reason_fault(act: Act, reason: str) -> str:
+    """What is wrong with a reason; empty when nothing is."""
+    if act.needs_reason and not reason:
+        return "Say why: the reason is kept with the row."
+    if len(reason) > LONGEST_REASON:
+        return f"Say why in {LONGEST_REASON} characters. These are {len(reason)}."
+    return ""
 
 
 def seen_versions(request: HttpRequest) -> dict[int, int]:

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from billing.audit import differences
 from billing.models import CreditPack, Entry, Grant, Hold, HoldPart, Payment
+from generation.by_hand import store_upload
 from generation.models import Job, JobEvent, ProviderAccount, Submission
 from orders import flow, freeze
 from orders.models import Mail, Order, OrderItem, Photo, Pose
@@ -229,7 +230,7 @@ def test_a_processor_that_is_away_moves_nothing(shop: Shop, mismatched: Payment,
 
 def test_a_note_is_kept(mismatched: Payment):
     console = Console()
-    assert console.act(MONEY, "note", mismatched.pk, reason="asked the bank on Monday") == ["Note: 1 moved."]
+    assert console.act(MONEY, "note", mismatched.pk, reason="asked the bank on Monday") == ["Note: 1 noted."]
     assert "asked the bank on Monday" in console.get(f"billing/payment/{mismatched.pk}/history/")
     assert Payment.objects.get(pk=mismatched.pk).status == "mismatched"
 
@@ -254,10 +255,28 @@ def test_a_new_pose_is_sold_with_a_sample_that_was_proven(console: Console):
     assert console.client.get(f"/poses/{pose.slug}/poster.jpg")["Content-Type"] == "image/jpeg"
 
 
+def test_a_sample_is_proven_and_stored_outside_any_transaction(console: Console, monkeypatch: Any):
+    inside = []
+
+    def spy(*args: Any, **kwargs: Any) -> Any:
+        inside.append(connection.in_atomic_block)
+        return store_upload(*args, **kwargs)
+
+    monkeypatch.setattr("orders.admin_pose.store_upload", spy)
+    console.client.post("/admin/orders/pose/add/", {**POSE, "sample": SimpleUploadedFile("a.mp4", video())})
+    pose = Pose.objects.get()
+    again = {**POSE, "prompt": "two hearts", "sample": SimpleUploadedFile("a.mp4", video())}
+    console.client.post(f"/admin/orders/pose/{pose.pk}/change/", again)
+    assert inside == [False, False]
+    assert Pose.objects.get().prompt == "two hearts"
+    assert Pose.objects.get().sample_key != pose.sample_key
+    assert "Changed" in console.get(f"orders/pose/{pose.pk}/history/")
+
+
 @pytest.mark.parametrize(("field", "value", "words"), [
     ("credits", "0", "greater than or equal to 1"), ("credits", "51", "less than or equal to 50"),
     ("parameters", "[1]", "An object"), ("parameters", '{"prompt": "x"}', "is set by the shop"),
-    ("prompt", "", "This field is required"),
+    ("prompt", "", "This field is required"), ("model", "fal-ai/heart pose/x", "owner/app"), ("model", "x", "owner/app"),
 ])  # fmt: skip
 def test_a_pose_that_cannot_be_sold_is_refused_in_words(console: Console, field: str, value: str, words: str):
     answer = console.client.post("/admin/orders/pose/add/", {**POSE, field: value})
