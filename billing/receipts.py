@@ -68,7 +68,7 @@ def receipt(session: Any) -> Receipt:
     intent = field(session, "payment_intent")
     charge = field(intent, "latest_charge")
     metadata = field(session, "metadata")
-    credits_given = str(field(metadata, "credits") or "")
+    credits_given = str(field(metadata, "credits") or "")[:20]
     return Receipt(
         session_id=session.id,
         status=_status(session, intent),

@@ -248,6 +248,8 @@ def test_a_lost_race_is_still_no_fault(shop: Shop, monkeypatch: pytest.MonkeyPat
     act_after(monkeypatch, StripeGateway, "look_up", lambda: flow.settle(Payment.objects.get(pk=payment.pk)))
     assert flow.settle(payment) == "received"
     assert lost("payment.receive") == 1
+    order.refresh_from_db()
+    assert kept.of(order) is None
 
 
 @pytest.mark.parametrize("amount", [0, -5, 3_000_000_000, 2**70])
