@@ -4,47 +4,43 @@ A row is claimed before its id is published: its next step is moved on, growing 
 lost message costs one wait, two sweeps at once publish a row once, and 500 rows in one state never hold up one in another.
 """
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 from django.db.models import Exists, F, OuterRef, Q
 
 from billing.models import HoldPart
-from generation import accounts, schedule, work
+from generation import accounts, parking, schedule, work
 from generation.models import Job, ProviderAccount, Submission
 from generation.states import JOB, LIVE_SUBMISSION, JobStatus
 from waistheart import clock, storage
+from waistheart.sweeping import Part, Publish, each, publish_all, run
 
-log = logging.getLogger(__name__)
-Publish = Callable[[str, int], None]
 PAGE = 200
+PAGES_A_DAY = 50
 WAITS = (60, 60, 60, 60, 60, 60, 120, 300, 600, 900)
 STATES = (JobStatus.STORING, JobStatus.PROCESSING, JobStatus.QUEUED, JobStatus.REVIEW)
 
 
-def every_minute(publish: Publish) -> dict[str, int]:
+def every_minute(publish: Publish) -> dict[str, object]:
     """One sweep: publish `("generation.advance", job)` and `("generation.watch", submission)`, cancel what owes, delete images.
 
-    Answers how many rows of each kind were found. Harmless to run twice at once, late, or for long.
+    Answers how many rows of each kind were found. Harmless to run twice at once, late, or for long; a part that fails stops no other.
     """
-    found = {f"{state}": publish_all(publish, "generation.advance", due_jobs(state)) for state in STATES}
-    found["turns"] = publish_all(publish, "generation.advance", whose_turn())
-    found["watched"] = publish_all(publish, "generation.watch", due_submissions())
-    found["cancelled"] = cancel_what_owes()
-    found["images"] = delete_images()
-    return found
+    parts: dict[str, Part] = {f"{state}": partial(publish_jobs, publish, due_jobs(state)) for state in STATES}
+    parts |= {
+        "turns": partial(publish_jobs, publish, whose_turn()),
+        "model probes": partial(publish_jobs, publish, model_probes()),
+        "watched": partial(publish_all, publish, "generation.watch", due_submissions()),
+        "cancelled": cancel_what_owes,
+        "images": delete_images,
+    }
+    return {name: run(name, part) for name, part in parts.items()}
 
 
-def publish_all(publish: Publish, task: str, ids: Iterator[int]) -> int:
-    """Publish each id; a broker that is away loses messages, never rows."""
-    count = 0
-    for row_id in ids:
-        count += 1
-        try:
-            publish(task, row_id)
-        except Exception:
-            log.warning("could not publish %s(%s); the row stays due", task, row_id, exc_info=True)
-    return count
+def publish_jobs(publish: Publish, ids: Iterator[int]) -> int:
+    """Have each of these jobs looked at."""
+    return publish_all(publish, "generation.advance", ids)
 
 
 def due_jobs(status: str) -> Iterator[int]:
@@ -80,9 +76,7 @@ def model_probes() -> Iterator[int]:
 
 def probe(publish: Publish) -> int:
     """Every 15 minutes: one try of each account and model that cannot take work; all that waited resumes when it is accepted."""
-    return publish_all(publish, "generation.advance", whose_turn()) + publish_all(
-        publish, "generation.advance", model_probes()
-    )
+    return publish_jobs(publish, whose_turn()) + publish_jobs(publish, model_probes())
 
 
 def due_submissions() -> Iterator[int]:
@@ -101,8 +95,10 @@ def cancel_what_owes() -> int:
     """Cancel queued jobs without a live submission whose grant owes: the processor took the money back."""
     owing = HoldPart.objects.filter(hold=OuterRef("hold"), grant__owed__gt=0)
     live = Submission.objects.filter(job=OuterRef("pk"), status__in=LIVE_SUBMISSION)
-    jobs = Job.objects.filter(Exists(owing), ~Exists(live), status=JobStatus.QUEUED).order_by("id")[:PAGE]
-    return sum(work.cancel(job=job, actor="sweep", reason="payment_reversed") for job in jobs)
+    jobs = Job.objects.filter(Exists(owing), ~Exists(live), status=JobStatus.QUEUED)
+    jobs = jobs.exclude(failures__gt=0, next_step_at__gt=clock.now()).order_by("id")[:PAGE]
+    cancel = partial(work.cancel, actor="sweep", reason="payment_reversed")
+    return each("cancelled", jobs, lambda job: cancel(job=job), postpone=parking.postpone)
 
 
 def delete_images() -> int:
@@ -110,23 +106,36 @@ def delete_images() -> int:
     ended = Submission.objects.filter(
         ~Q(status__in=LIVE_SUBMISSION), image_deleted_at__isnull=True, state_since__lte=clock.ago(60)
     )
-    count = 0
-    for submission in ended.order_by("state_since")[:PAGE]:
-        try:
-            storage.delete(key=submission.image_key)
-        except storage.StorageError:
-            log.warning("image of submission %s not deleted now", submission.pk, exc_info=True)
-            continue
-        Submission.objects.filter(pk=submission.pk).update(image_deleted_at=clock.now())
-        count += 1
-    return count
+    due = ended.filter(Q(next_look_at__isnull=True) | Q(next_look_at__lte=clock.now()))
+    return each("images", due.order_by("state_since")[:PAGE], delete_image, postpone=image_stays)
+
+
+def delete_image(submission: Submission) -> bool:
+    """Delete one submission's crop, then say so on its row."""
+    storage.delete(key=submission.image_key)
+    return bool(Submission.objects.filter(pk=submission.pk).update(image_deleted_at=clock.now(), next_look_at=None))
+
+
+def image_stays(submission: Submission) -> None:
+    """Nobody looks at an ended submission any more, so its next look is for what is left of it."""
+    Submission.objects.filter(pk=submission.pk).update(next_look_at=clock.after(900))
 
 
 def delete_old_videos() -> int:
-    """Delete delivered videos whose time is over, then say so on the job: its CHECK wants a video or that date."""
-    old = Job.objects.filter(keep_until__lte=clock.now(), deleted_at__isnull=True).order_by("keep_until")[:PAGE]
-    for job in old:
-        for key in filter(None, (job.video_key, job.poster_key)):
-            storage.delete(key=key)
-        Job.objects.filter(pk=job.pk, deleted_at__isnull=True).update(deleted_at=clock.now())
-    return len(old)
+    """Delete delivered videos whose time is over, page after page; one that cannot be deleted now is left for the next day."""
+    old = Job.objects.filter(keep_until__lte=clock.now(), deleted_at__isnull=True).order_by("keep_until", "id")
+    deleted = left = 0
+    for _ in range(PAGES_A_DAY):
+        page = list(old[left : left + PAGE])
+        done = each("videos", page, delete_video)
+        deleted, left = deleted + done, left + len(page) - done
+        if len(page) < PAGE:
+            break
+    return deleted
+
+
+def delete_video(job: Job) -> bool:
+    """Delete one job's bytes, then say so on the job: its CHECK wants a video or that date."""
+    for key in filter(None, (job.video_key, job.poster_key)):
+        storage.delete(key=key)
+    return bool(Job.objects.filter(pk=job.pk, deleted_at__isnull=True).update(deleted_at=clock.now()))

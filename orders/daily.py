@@ -9,10 +9,10 @@ import generation.sweep
 from billing import audit
 from generation.models import Job, Submission
 from orders.models import Photo, Pose
-from orders.sweep import Part, run
 from waistheart import clock, guards, storage
 from waistheart.installation import ident
 from waistheart.models import Heartbeat
+from waistheart.sweeping import Part, run
 
 log = logging.getLogger(__name__)
 

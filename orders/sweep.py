@@ -1,11 +1,12 @@
-"""The shop's minute: payments to look up, sessions to make, drafts to expire, ends to tell, mails to send, files to delete.
+"""The shop's minute: jobs and payments to look at, drafts to expire, ends to tell, mails to send, files to delete.
 
 It also runs the sweeps of the floors below, so that one beat entry drives the whole house. Each part stands alone: one that fails
-is logged and does not stop the next.
+is logged and does not stop the next. The sweep itself never waits for the card processor or a mail server: it claims rows and
+publishes their ids, the work's first, so that whoever is slow out there delays nobody's video.
 """
 
 import logging
-from collections.abc import Callable
+from functools import partial
 
 from celery import current_app
 from django.conf import settings
@@ -17,44 +18,33 @@ import generation.sweep
 from billing.gateway_errors import GatewayError
 from billing.models import Entry, Payment
 from generation.states import JobStatus
-from orders import checkout, drafts, flow, mail
-from orders.models import Mail, Order, OrderItem, Photo
-from waistheart import clock, guards, storage
+from orders import checkout, drafts, flow, mail, outbox
+from orders.models import Order, OrderItem, Photo
+from waistheart import clock
 from waistheart.models import Heartbeat
+from waistheart.sweeping import Part, Publish, each, publish_all, run
 
 log = logging.getLogger(__name__)
 PAGE = 200
-Part = Callable[[], object]
+# Looks and mails that no worker came to within a minute are dropped: their rows come again, and a processor or mail server that
+# answers nobody must not fill the queue before the work.
+MESSAGE_SECONDS = 55
 
 
-def every_minute(publish: generation.sweep.Publish | None = None) -> dict[str, object]:
+def every_minute(publish: Publish | None = None) -> dict[str, object]:
     """Run every part once; harmless twice at once and however late. `publish` hands ids to workers (default: by Celery)."""
     publish = publish or send
     beat()
     parts: dict[str, Part] = {
-        "payments": look_up_payments,
-        "paid at the processor": adopt_recent_paid,
-        "generation": lambda: generation.sweep.every_minute(publish),
-        "model probes": lambda: generation.sweep.publish_all(
-            publish, "generation.advance", generation.sweep.model_probes()
-        ),
+        "generation": partial(generation.sweep.every_minute, publish),
+        "payments": partial(publish_payments, publish),
         "grants": billing.sweep.expire_grants,
         "told": tell_ends,
-        "mails": hand_over_mails,
+        "mails": partial(publish_mails, publish),
         "drafts": expire_drafts,
         "photos": delete_photos,
     }
     return {name: run(name, part) for name, part in parts.items()}
-
-
-def run(name: str, part: Part) -> object:
-    """One part; what it raises is logged and counted, and the others go on."""
-    try:
-        return part()
-    except Exception:
-        log.exception("sweep part %r failed", name)
-        guards.count(f"sweep.failed.{name}"[:80])
-        return "failed"
 
 
 def beat() -> None:
@@ -64,23 +54,30 @@ def beat() -> None:
 
 def send(task: str, row_id: int) -> None:
     """Hand an id to a worker; the row is claimed already, so a lost message costs one wait."""
-    current_app.send_task(task, args=[row_id])
+    expires = MESSAGE_SECONDS if task.startswith("orders.") else None
+    current_app.send_task(task, args=[row_id], expires=expires)
 
 
-def look_up_payments() -> int:
-    """Settle one claimed page of payments without an end; a processor that is away ends the page early."""
-    count = 0
-    for payment_id in billing.sweep.claim_payments():
-        payment = Payment.objects.get(pk=payment_id)
-        try:
-            give_up_session(payment) or flow.settle(payment)
-        except GatewayError as error:
-            log.warning("payment %s not looked up now: %s", payment.key, error)
-        except Exception:
-            log.exception("payment %s raised", payment.key)
-            billing.sweep.postpone(payment)
-        count += 1
-    return count
+def publish_payments(publish: Publish) -> int:
+    """Have one claimed page of payments without an end looked up."""
+    return publish_all(publish, "orders.look", billing.sweep.claim_payments())
+
+
+def publish_mails(publish: Publish) -> int:
+    """Have one claimed page of mails handed over."""
+    return publish_all(publish, "orders.hand_over", outbox.claim())
+
+
+def look_up(payment_id: int) -> None:
+    """Settle one payment as the processor says. One that is away is asked again later; what nobody explains postpones the payment."""
+    payment = Payment.objects.get(pk=payment_id)
+    try:
+        give_up_session(payment) or flow.settle(payment)
+    except GatewayError as error:
+        log.warning("payment %s not looked up now: %s", payment.key, error)
+    except Exception:
+        log.exception("payment %s raised", payment.key)
+        billing.sweep.postpone(payment)
 
 
 def give_up_session(payment: Payment) -> bool:
@@ -93,14 +90,10 @@ def give_up_session(payment: Payment) -> bool:
 
 def adopt_recent_paid() -> int:
     """Every ten minutes, ask the processor for paid sessions we do not call received: a hint may be lost, a payment may not."""
-    count = 0
-    for payment in billing.sweep.paid_but_not_received():
-        try:
-            flow.settle(payment)
-        except GatewayError as error:
-            log.warning("payment %s not looked up now: %s", payment.key, error)
-        count += 1
-    return count
+    found = billing.sweep.paid_but_not_received()
+    for payment in found:
+        look_up(payment.pk)
+    return len(found)
 
 
 def tell_ends() -> int:
@@ -110,38 +103,27 @@ def tell_ends() -> int:
     ended = OrderItem.objects.filter(
         Q(job__status=JobStatus.COMPLETED) | (Q(job__status=JobStatus.FAILED) & Exists(returned)), told_at__isnull=True
     )
-    return sum(mail.tell(item) for item in ended.select_related("order", "job").order_by("pk")[:PAGE])
-
-
-def hand_over_mails() -> int:
-    """Hand over one page of mails that are due."""
-    due = Mail.objects.filter(next_step_at__lte=clock.now(), status__in=["due", "sending", "unknown"]).order_by(
-        "next_step_at"
-    )
-    rows = list(due[:PAGE])
-    for row in rows:
-        try:
-            mail.hand_over(row)
-        except Exception:
-            log.exception("mail %s raised", row.pk)
-            Mail.objects.filter(pk=row.pk).update(next_step_at=clock.after(900))
-    return len(rows)
+    return each("told", ended.select_related("order", "job").order_by("pk")[:PAGE], mail.tell)
 
 
 def expire_drafts() -> int:
     """End drafts that nobody touched for a day."""
     old = Order.objects.filter(status=Order.Status.DRAFT, state_since__lte=clock.ago(settings.DRAFT_SECONDS))
-    return sum(drafts.expire(order) for order in old.order_by("state_since")[:PAGE])
+    return each("drafts", old.order_by("state_since")[:PAGE], drafts.expire)
 
 
 def delete_photos() -> int:
-    """Delete the bytes of photos whose time is over."""
-    due = Photo.objects.filter(keep_until__lte=clock.now(), deleted_at__isnull=True).order_by("keep_until")[:PAGE]
-    count = 0
-    for photo in due:
-        try:
-            drafts.drop_photo(photo)
-            count += 1
-        except storage.StorageError:
-            log.warning("photo %s not deleted now", photo.pk, exc_info=True)
-    return count
+    """Delete the bytes of photos whose time is over; one that cannot be deleted now is tried again later."""
+    due = Photo.objects.filter(keep_until__lte=clock.now(), deleted_at__isnull=True)
+    return each("photos", due.order_by("keep_until")[:PAGE], delete_photo, postpone=photo_stays)
+
+
+def delete_photo(photo: Photo) -> bool:
+    """Delete one photo; true, or it raises."""
+    drafts.drop_photo(photo)
+    return True
+
+
+def photo_stays(photo: Photo) -> None:
+    """Its time is over all the same; only the next try moves on."""
+    Photo.objects.filter(pk=photo.pk, deleted_at__isnull=True).update(keep_until=clock.after(900))

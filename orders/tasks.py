@@ -2,16 +2,27 @@
 
 from celery import shared_task
 
-from billing.models import Payment
 from orders import daily as daily_work
-from orders import flow
+from orders import outbox
 from orders import sweep as sweeps
 
 
 @shared_task(name="orders.look")
 def look(payment_id: int) -> None:
-    """Look one payment up: a hint, or somebody at the door, asked for it."""
-    flow.settle(Payment.objects.get(pk=payment_id))
+    """Look one payment up: the sweep or a hint asked for it."""
+    sweeps.look_up(payment_id)
+
+
+@shared_task(name="orders.find_paid")
+def find_paid() -> None:
+    """Look for paid sessions of ours that nobody told us of; every ten minutes, however often it is called."""
+    sweeps.adopt_recent_paid()
+
+
+@shared_task(name="orders.hand_over")
+def hand_over(mail_id: int) -> None:
+    """Hand one mail to the mail server."""
+    outbox.hand_over(mail_id)
 
 
 @shared_task(name="orders.sweep")

@@ -4,6 +4,7 @@ Only Celery is missing: `sweep()` runs what the sweep publishes at once. Time is
 """
 
 import hashlib
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ from django.apps import apps
 from django.db import transaction
 from django.db.models import DateTimeField, F
 
+import generation.tasks
 from billing.models import CreditPack, Payment
-from generation import runner, watch
-from generation.models import Job, Submission
-from orders import drafts, flow
+from generation import runner
+from generation.models import Job
+from orders import drafts, flow, tasks
 from orders import sweep as sweeps
 from orders.models import Order, Pose
 from tests.sandbox_process import Sandbox
@@ -85,6 +87,7 @@ class Shop:
         for _ in range(minutes):
             self.age(61)
             sweeps.every_minute(run_now)
+            tasks.find_paid()
 
     def age(self, seconds: float) -> None:
         """Make every row older."""
@@ -106,13 +109,18 @@ class Shop:
         return list(self.sandbox.state()["fal"])
 
 
+TASKS: dict[str, Callable[[int], object]] = {
+    "generation.advance": lambda job_id: runner.advance(job_id, actor="sweep"),
+    "generation.watch": generation.tasks.watch_submission,
+    "orders.look": tasks.look,
+    "orders.hand_over": tasks.hand_over,
+}
+
+
 def run_now(task: str, row_id: int) -> None:
     """What a worker would do with a message; as there, one task that raises does not end the next."""
     try:
-        if task == "generation.advance":
-            runner.advance(row_id, actor="sweep")
-        else:
-            watch.watch(Submission.objects.select_related("account", "job").get(pk=row_id))
+        TASKS[task](row_id)
     except Exception as error:  # noqa: BLE001
         print(f"{task}({row_id}) raised {error!r}")
 

@@ -47,7 +47,6 @@ def sweep(shop: Shop, *, minutes: int = 1, seconds: int = 61) -> None:
         wait_for(lambda: all(request["ended_at"] or request["never_ends"] for request in shop.provider()))
         shop.age(seconds)
         sweeps.every_minute(run_now)
-        sweeps.publish_all(run_now, "generation.advance", sweeps.model_probes())
 
 
 def until(shop: Shop, *jobs: Job, status: str = "completed", minutes: int = 20) -> None:

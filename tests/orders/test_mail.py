@@ -16,7 +16,7 @@ from orders import sweep as sweeps
 from orders.models import Mail, OrderItem
 from tests.orders.rivals import at_once
 from tests.orders.smtp_server import MailServer, mail_server
-from tests.shop import Shop, age_everything
+from tests.shop import Shop, age_everything, run_now
 from waistheart import guards
 from waistheart.models import User
 
@@ -54,7 +54,7 @@ def pass_minutes(minutes: int) -> None:
     """Let minutes pass, with a look at the outbox after each."""
     for _ in range(minutes):
         age_everything(61)
-        sweeps.hand_over_mails()
+        sweeps.publish_mails(run_now)
 
 
 @pytest.mark.parametrize("manner", ["drop_after_text", "hang_after_text"])
@@ -109,7 +109,7 @@ def test_a_server_that_never_takes_it_is_given_up_by_a_person(server: MailServer
     server.behave(*["refuse_recipient"] * 40)
     for _ in range(40):
         age_everything(3601)
-        sweeps.hand_over_mails()
+        sweeps.publish_mails(run_now)
     row.refresh_from_db()
     assert (row.status, row.tries, row.next_step_at) == ("failed", mail.MAX_TRIES, None)
 
@@ -133,7 +133,7 @@ def test_killed_worker_counts_as_a_lost_answer(server: MailServer, row: Mail, mo
     with monkeypatch.context() as patch:
         patch.setattr(EmailBackend, "send_messages", killed)
         with pytest.raises(Killed):
-            sweeps.hand_over_mails()
+            sweeps.publish_mails(run_now)
     pass_minutes(9)
     row.refresh_from_db()
     assert (row.status, row.handed_over) == ("sending", 1)
@@ -154,7 +154,7 @@ def test_a_late_no_does_not_open_a_later_handing_over(
         for _ in range(2):
             age_everything(601)
             try:
-                sweeps.hand_over_mails()
+                sweeps.publish_mails(run_now)
             except Killed:
                 monkeypatch.setattr(EmailBackend, "send_messages", send)
         return send(self, messages)
