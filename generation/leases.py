@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -45,7 +46,7 @@ def take(seen: Seen) -> Lease | None:
 
 @guards.block("generation.lease")
 def _take(lease: Lease) -> None:
-    free = Q(lease_id__isnull=True) | Q(lease_until__lte=clock.now())
+    free = Q(lease_until__isnull=True) | Q(lease_until__lte=clock.now())
     rows = Job.objects.filter(free, pk=lease.seen.job_id, status=lease.seen.status, version=lease.seen.version)
     guards.must("lease.take", rows.update(lease_id=lease.id, lease_until=clock.after(settings.LEASE_SECONDS)))
     _full_time(lease)
@@ -73,6 +74,16 @@ def _full_time(lease: Lease) -> None:
     rival that undid what it did, the lease would be short by the wait.
     """
     Job.objects.filter(pk=lease.seen.job_id, lease_id=lease.id).update(lease_until=clock.after(settings.LEASE_SECONDS))
+
+
+def rest(seconds: float) -> dict[str, Any]:
+    """The fields that end a lease and let nobody take another for so long; a move of the job ends the rest as well."""
+    return {"lease_id": None, "lease_until": clock.after(seconds)}
+
+
+def rests(job: Job) -> bool:
+    """Whether the job rests: nobody works on it, and nobody may yet."""
+    return Job.objects.filter(pk=job.pk, lease_id__isnull=True, lease_until__gt=clock.now()).exists()
 
 
 def drop(lease: Lease) -> None:

@@ -13,6 +13,7 @@ from waistheart import clock, guards
 log = logging.getLogger(__name__)
 POISON = 10
 BAD_BYTES = 3
+BAD_BYTES_REST_SECONDS = 60
 
 
 def park(job: Job, *, reason: str, actor: str, lease: leases.Lease | None = None, last_error: str = "") -> str:
@@ -26,14 +27,23 @@ def park_incomplete(job: Job, error: Exception, *, actor: str) -> str:
 
     A job in review stays there, with that reason: from now on it is for staff alone.
     """
-    log.error("ALARM job %s: %s", job.pk, error)
-    guards.count("alarm.restore_incomplete")
     if job.status == JobStatus.REVIEW:
-        rows = Job.objects.filter(pk=job.pk, status=job.status, version=job.version)
-        rows.update(reason="restore_incomplete", last_error=str(error)[:300])
+        rows = Job.objects.filter(pk=job.pk, status=job.status, version=job.version).exclude(
+            reason="restore_incomplete"
+        )
+        if rows.update(reason="restore_incomplete", last_error=str(error)[:300]):
+            _alarm(job, error)
         return "restore incomplete"
     lease = leases.Lease(Seen.of(job), job.lease_id) if job.lease_id else None
-    return park(job, reason="restore_incomplete", actor=actor, lease=lease, last_error=str(error))
+    said = park(job, reason="restore_incomplete", actor=actor, lease=lease, last_error=str(error))
+    if said == "parked":
+        _alarm(job, error)
+    return said
+
+
+def _alarm(job: Job, error: Exception) -> None:
+    log.error("ALARM job %s: %s", job.pk, error)
+    guards.count("alarm.restore_incomplete")
 
 
 def postpone(job: Job) -> None:
@@ -46,11 +56,19 @@ def postpone(job: Job) -> None:
 
 
 def bad_bytes(job: Job, what: str, *, actor: str, lease: leases.Lease | None = None) -> str:
-    """Count bytes that are no video; the third time a person looks."""
+    """Count bytes that are no video; the third time a person looks.
+
+    The tries are a minute apart at least, whoever asks: hints that come within seconds must not use them up.
+    """
     if job.bad_bytes + 1 >= BAD_BYTES:
         reason = "gone" if what.startswith("gone") else "bad_bytes"
         return park(job, reason=reason, actor=actor, lease=lease, last_error=what)
     rows = Job.objects.filter(pk=job.pk, status=job.status, version=job.version, bad_bytes=job.bad_bytes)
     rows = rows.filter(lease_id=lease.id) if lease else rows
-    rows.update(bad_bytes=F("bad_bytes") + 1, last_error=what[:300], lease_id=None, lease_until=None)
+    rows.update(
+        bad_bytes=F("bad_bytes") + 1,
+        last_error=what[:300],
+        next_step_at=clock.after(BAD_BYTES_REST_SECONDS),
+        **leases.rest(BAD_BYTES_REST_SECONDS),
+    )
     return "bad bytes"

@@ -10,11 +10,11 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from billing import ledger
-from generation import accounts, blocks, leases, own_address, submissions, submit, watch
+from generation import blocks, leases, own_address, submissions, submit, watch
+from generation.looking import look
 from generation.models import Job, Submission
 from generation.moves import Seen
 from generation.parking import bad_bytes, park, park_incomplete, postpone
-from generation.providers import get_provider
 from generation.providers.base import ProviderError, Snapshot, State
 from generation.states import JOB, MAX_ACCEPTED, JobStatus
 from generation.store import BadBytes, NotNow, fetch_and_verify, forget, usable
@@ -127,6 +127,8 @@ def processing(job: Job, *, actor: str) -> str:
     if submission is None:
         return park(job, reason="no_submission", actor=actor)
     late = older_than(job, settings.PROCESSING_DEADLINE_SECONDS)
+    if not late and leases.rests(job):
+        return "rests"
     try:
         snapshot = look(submission)
     except (ProviderError, ImproperlyConfigured):
@@ -145,30 +147,36 @@ def processing(job: Job, *, actor: str) -> str:
 
 
 def failed(job: Job, submission: Submission, snapshot: Snapshot, *, actor: str) -> str:
-    """The provider says it will not be: again when that costs nothing, else the credit goes back."""
-    ours = snapshot.kind == "image" and not own_address.check(submission.account)
-    if ours and job.accepted >= MAX_ACCEPTED:
-        return park(job, reason="unavailable", actor=actor, last_error="our own image address is not reachable")
+    """The provider says it will not be: again when that costs nothing or may be our fault, else the credit goes back."""
+    if snapshot.kind == "image":
+        return image_failed(job, submission, snapshot, actor=actor)
     if snapshot.state == State.FAILED and snapshot.unbilled and job.accepted < MAX_ACCEPTED:
         return won(blocks.retry(job, submission, snapshot, actor), "retried")
+    return give_up(job, submission, snapshot, actor=actor)
+
+
+def image_failed(job: Job, submission: Submission, snapshot: Snapshot, *, actor: str) -> str:
+    """They could not load the image: the photo's fault only when we could fetch our own address each time, three times.
+
+    Until then it is tried again although no source says that this is not billed (docs/adr/0007).
+    """
+    shown = own_address.reachable()
+    if not shown:
+        own_address.outage(submission.account)
+    if shown and own_address.times_shown(job_id=job.pk) + 1 >= own_address.ENOUGH:
+        return give_up(job, submission, snapshot, actor=actor)
+    if job.accepted >= MAX_ACCEPTED:
+        return park(job, reason="unavailable", actor=actor, last_error="our own image address was not reachable")
+    return won(blocks.retry(job, submission, snapshot, actor, kind=own_address.SHOWN if shown else "image"), "retried")
+
+
+def give_up(job: Job, submission: Submission, snapshot: Snapshot, *, actor: str) -> str:
+    """The credit goes back, with the provider's reason."""
     reason = snapshot.kind or ("cancelled" if snapshot.state == State.CANCELLED else "provider_failed")
     try:
         return won(blocks.fail(job, submission, snapshot, reason, actor), "failed")
     except ledger.RestoreIncomplete as error:
         return park_incomplete(job, error, actor=actor)
-
-
-def look(submission: Submission) -> Snapshot:
-    """One reading of the provider's state; a failed one counts for the account."""
-    try:
-        snapshot = get_provider(submission.provider).fetch_status(
-            submissions.handle_of(submission), model=submission.model
-        )
-    except ProviderError as error:
-        accounts.read_failed(submission.account, error, what="read")
-        raise
-    accounts.read_ok(submission.account)
-    return snapshot
 
 
 # --- storing ---------------------------------------------------------------------------------------------------------

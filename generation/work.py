@@ -24,8 +24,8 @@ def can_cancel(job: Job) -> bool:
 
 
 def cancel(*, job: Job, actor: str, reason: str = "cancelled") -> bool:
-    """Cancel a queued job, or close one in review, while nothing of it is live; its credit goes back. False: it had moved on."""
-    if job.status not in {JobStatus.QUEUED, JobStatus.REVIEW}:
+    """Cancel a queued job, or close one in review, while nothing of it is live; its credit goes back. False: it had moved on, or is for staff alone."""
+    if job.status not in {JobStatus.QUEUED, JobStatus.REVIEW} or job.reason == "restore_incomplete":
         return False
     try:
         return _cancel(job, actor, reason).won

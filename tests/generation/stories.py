@@ -54,6 +54,12 @@ def step(job: Job) -> Job:
     return now(job)
 
 
+def a_minute_later(shop: Shop, job: Job) -> Job:
+    """One look of a worker once the job has rested from bad bytes, and the job afterwards."""
+    shop.age(61)
+    return step(job)
+
+
 def at(shop: Shop, job: Job, seconds: float) -> Job:
     """The job after the sweep that runs so many seconds later."""
     shop.age(seconds)

@@ -12,6 +12,7 @@ from generation.models import Job
 from tests.generation.bad_days import assert_books_balance, generations, now
 from tests.generation.stories import (
     GIVEN_BACK,
+    a_minute_later,
     assert_delivered,
     assert_no_orphans,
     at,
@@ -34,7 +35,7 @@ def assert_refused_once(shop: Shop, job: Job, why: str) -> None:
     assert (job.status, job.bad_bytes, entries()) == ("storing", 1, ["granted", "held"])
     assert job.last_error.startswith(why)
     assert not blobs("videos")
-    assert step(job).status == "completed"
+    assert a_minute_later(shop, job).status == "completed"
     assert_delivered(shop, job)
 
 
@@ -75,14 +76,29 @@ def test_corrupt_frames(shop: Shop, fault: str, why: str) -> None:
     shop.sandbox.fault(fault)
     job = made(shop)
     for _ in range(2):
-        job = step(job)
+        job = a_minute_later(shop, job)
         assert (job.status, job.last_error.split(":")[0]) == ("storing", why)
-    job = step(job)
+    job = a_minute_later(shop, job)
     assert (job.status, job.reason, job.lease_id) == ("review", "bad_bytes", None)
     assert (purse(job), entries()) == ((0, 1), ["granted", "held"])
     assert not blobs("videos")
     assert not blobs("posters")
     assert_no_orphans()
+
+
+@pytest.mark.parametrize("fault", ["corrupt_frames", "result_without_url"])
+def test_hints_within_seconds_do_not_use_the_tries_up(shop: Shop, fault: str) -> None:
+    shop.sandbox.fault(fault)
+    job = step(made(shop))
+    state, read = job.status, [dict(r["reads"]) for r in generations(shop, job)]
+    for _ in range(5):
+        job = step(job)
+    assert (job.status, job.bad_bytes, job.lease_id) == (state, 1, None)
+    assert [dict(r["reads"]) for r in generations(shop, job)] == read
+
+    # A sweep that has just claimed the row is no reason to wait longer.
+    assert at(shop, job, 1).bad_bytes == 2
+    assert (now(job).status, now(job).reason) == (state, "")
 
 
 def test_index_at_the_end_is_stored_once_with_it_first(shop: Shop) -> None:
@@ -101,7 +117,7 @@ def test_a_copy_that_fails_its_proof_counts_as_bad_bytes(shop: Shop, monkeypatch
     assert (job.status, job.bad_bytes) == ("storing", 1)
     assert not blobs("videos")
     monkeypatch.undo()
-    assert step(job).status == "completed"
+    assert a_minute_later(shop, job).status == "completed"
     assert_delivered(shop, job)
 
 
@@ -119,7 +135,7 @@ def test_result_address_expires(shop: Shop, status: int) -> None:
     shop.sandbox.fault("media_expires", status=status)
     job = step(job)
     assert (job.status, job.bad_bytes) == ("storing", 1)
-    assert step(job).status == "completed"
+    assert a_minute_later(shop, job).status == "completed"
     assert_delivered(shop, job)
 
 
@@ -134,9 +150,9 @@ def test_result_on_another_host(shop: Shop, settings: Any) -> None:
     job = made(shop)
     pinned, settings.FAL_MEDIA_HOSTS = settings.FAL_MEDIA_HOSTS, ["127.0.0.1:9"]
     for looks in (1, 2):
-        job = step(job)
+        job = a_minute_later(shop, job)
         assert (job.status, job.bad_bytes) == ("processing", looks)
-    job = step(job)
+    job = a_minute_later(shop, job)
     assert (job.status, job.reason) == ("review", "bad_bytes")
     assert [r["reads"].get("media", 0) for r in generations(shop, job)] == [0]
     settings.FAL_MEDIA_HOSTS = pinned
@@ -171,7 +187,7 @@ def test_storage_fails_until_the_result_is_gone(shop: Shop) -> None:
         shop.sweep(minutes=5)
     force(shop, job, "gone")
     for _ in range(3):
-        job = step(job)
+        job = a_minute_later(shop, job)
     assert (job.status, job.reason, purse(job)) == ("review", "gone", (0, 1))
     job = at(shop, job, settings.REVIEW_GIVE_BACK_SECONDS)
     assert (job.status, purse(job), entries()) == ("failed", (1, 0), GIVEN_BACK)
