@@ -1,20 +1,13 @@
 """What staff may do with a job in review: requeue, resume, close and give back, deliver. Each answers whether it moved."""
 
-import logging
-
-from django.core.exceptions import ImproperlyConfigured
-
 from billing import ledger
-from generation import moves, submissions
+from generation import moves
 from generation.models import Job, Submission
 from generation.moves import Seen
-from generation.providers import get_provider
-from generation.providers.base import ProviderError
 from generation.states import LIVE_SUBMISSION, JobStatus
 from generation.store import Stored
+from generation.watch import ask_to_cancel
 from waistheart import guards
-
-log = logging.getLogger(__name__)
 
 
 def in_review(job: Job) -> bool:
@@ -84,14 +77,3 @@ def deliver(*, job: Job, stored: Stored, actor: str) -> bool:
 def _deliver(job: Job, stored: Stored, actor: str) -> None:
     moves.move_job("deliver", seen=Seen.of(job), actor=actor, reason="delivered by staff", **stored.fields())
     ledger.settle(hold_id=job.hold_id, owner_id=job.owner_id)
-
-
-def ask_to_cancel(job: Job) -> None:
-    """Ask the provider to stop what nobody waits for any more; whatever it says, the submission stays watched."""
-    live = submissions.live(job)
-    if live is None or not live.external_id:
-        return
-    try:
-        get_provider(live.provider).cancel(submissions.handle_of(live))
-    except (ProviderError, ImproperlyConfigured) as error:
-        log.info("cancel of submission %s: %s", live.pk, error)

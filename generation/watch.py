@@ -8,11 +8,12 @@ from django.core.exceptions import ImproperlyConfigured
 
 from billing import ledger
 from generation import accounts, moves, submissions
+from generation.looking import look
 from generation.models import Job, Submission
 from generation.moves import Seen
 from generation.parking import park_incomplete
-from generation.providers import get_provider
-from generation.providers.base import ProviderError, State
+from generation.providers import provider_of
+from generation.providers.base import Misconfigured, Provider, ProviderError, State
 from generation.states import JOB, SUBMISSION, JobStatus
 from waistheart import clock, guards
 
@@ -26,14 +27,26 @@ ENDED_BADLY = {State.FAILED, State.REFUSED, State.CANCELLED}
 def recover(submission: Submission) -> Submission:
     """Look for an unknown submission at the provider by its image address, and adopt its id when found; the row as it is then."""
     ask, since = submissions.ask_of(submission, submission.job), submission.sent_at - CLOCKS_APART
+    provider = provider_for(submission)
+    if provider is None:
+        return submission
     try:
-        handle = get_provider(submission.provider).recover(ask, since=since)
-    except (ProviderError, ImproperlyConfigured) as error:
+        handle = provider.recover(ask, since=since)
+    except ProviderError as error:
         accounts.read_failed(submission.account, error, what="list")
         return submission
     if handle is not None:
         submissions.record_accepted(submission, handle)
     return Submission.objects.select_related("account", "job").get(pk=submission.pk)
+
+
+def provider_for(submission: Submission) -> Provider | None:
+    """The adapter it was sent by; None while our own settings do not give us one, which is no failure of the provider's."""
+    try:
+        return provider_of(submission)
+    except (Misconfigured, ImproperlyConfigured) as error:
+        log.error("submission %s waits: %s: %s", submission.pk, type(error).__name__, error)
+        return None
 
 
 def unknown_for_too_long(submission: Submission) -> bool:
@@ -73,11 +86,26 @@ def review_is_over(job: Job) -> bool:
 
 
 def give_back(job: Job) -> str:
-    """Nobody decided for 72 hours: the credit goes back by itself."""
+    """Nobody decided for 72 hours: the credit goes back by itself, and the provider is asked to stop."""
     try:
-        return "closed" if _close(job).won else "lost"
+        if not _close(job).won:
+            return "lost"
     except ledger.RestoreIncomplete as error:
         return park_incomplete(job, error, actor="sweep")
+    ask_to_cancel(job)
+    return "closed"
+
+
+def ask_to_cancel(job: Job) -> None:
+    """Ask the provider to stop what nobody waits for any more. After the commit, and whatever comes of it decides nothing: the
+    submission stays watched."""
+    live = submissions.live(job)
+    if live is None or not live.external_id:
+        return
+    try:
+        provider_of(live).cancel(submissions.handle_of(live))
+    except Exception as error:  # noqa: BLE001
+        log.warning("cancel of submission %s: %s: %s", live.pk, type(error).__name__, error)
 
 
 def watch(submission: Submission) -> str:
@@ -139,14 +167,10 @@ def too_old_to_watch(submission: Submission) -> bool:
 def state_of(submission: Submission) -> State | None:
     """The provider's word on it; None when it cannot be read now."""
     try:
-        snapshot = get_provider(submission.provider).fetch_status(
-            submissions.handle_of(submission), model=submission.model
-        )
-    except ProviderError as error:
-        accounts.read_failed(submission.account, error, what="read")
+        return look(submission).state
+    except (ProviderError, ImproperlyConfigured) as error:
+        log.warning("submission %s not read now: %s: %s", submission.pk, type(error).__name__, error)
         return None
-    accounts.read_ok(submission.account)
-    return snapshot.state
 
 
 @guards.block("generation.ended")
