@@ -3,9 +3,12 @@
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import IO
+
+from waistheart.storage import own_disk
 
 COPY_BYTES = 256 * 1024
 MAX_INDEX_BYTES = 16 * 1024 * 1024
@@ -49,8 +52,14 @@ def index_first(found: list[Box]) -> bool:
 def faststart(file: IO[bytes]) -> IO[bytes]:
     """The same video with its index first: the very same file when it is so already, else a new temporary one.
 
-    Not one coded byte changes; the caller closes both, and the new one has no name to remove. Raises `NotBoxes` for what is no whole MP4.
+    Not one coded byte changes; the caller closes both, and the new one has no name to remove. Raises `NotBoxes` for what is no
+    whole MP4, `StorageError` when there is no room for the new one.
     """
+    with own_disk():
+        return _index_first(file)
+
+
+def _index_first(file: IO[bytes]) -> IO[bytes]:
     found = boxes(file)
     if index_first(found):
         file.seek(0)
@@ -70,7 +79,9 @@ def faststart(file: IO[bytes]) -> IO[bytes]:
                 _copy(file, box, out)
         out.seek(0)
     except BaseException:
-        out.close()
+        # Closing writes what is still in its buffer, for which there may be no room either.
+        with suppress(OSError):
+            out.close()
         raise
     return out
 

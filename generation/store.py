@@ -12,7 +12,7 @@ from django.conf import settings
 from generation import leases, transfer, verify
 from generation.models import Job, Submission
 from generation.outbound import TransferFailed, target
-from generation.providers import get_provider
+from generation.providers import provider_of
 from generation.providers.base import Snapshot, State
 from waistheart import clock, storage
 from waistheart.installation import ident
@@ -52,7 +52,7 @@ class Stored:
 def usable(submission: Submission, url: str) -> bool:
     """Whether a result's address is one we may fetch: pinned host, right scheme, no private address."""
     try:
-        target(url, allowed_hosts=get_provider(submission.provider).media_hosts, live=settings.LIVE)
+        target(url, allowed_hosts=provider_of(submission).media_hosts, live=settings.LIVE)
     except TransferFailed:
         return False
     return True
@@ -66,9 +66,14 @@ def fetch_and_verify(job: Job, submission: Submission, lease: leases.Lease, snap
         raise BadBytes("gone: the provider does not know the result any more")
     if snapshot.state != State.DONE or not snapshot.url:
         raise BadBytes(f"{snapshot.state}: no result to fetch")
-    renew = leases.Renewer(lease)
     key = storage.fresh_key(installation=ident(), kind="videos", suffix=".mp4")
-    got = download(submission, snapshot.url, key, renew)
+    with storage.own_disk():
+        return fetch_and_keep(submission, snapshot.url, key, lease)
+
+
+def fetch_and_keep(submission: Submission, url: str, key: str, lease: leases.Lease) -> Stored:
+    """Download and keep; bytes that are not kept are deleted where nobody can know of them."""
+    got = download(submission, url, key, leases.Renewer(lease))
     with got.file:
         try:
             leases.renew(lease)
@@ -84,7 +89,7 @@ def fetch_and_verify(job: Job, submission: Submission, lease: leases.Lease, snap
 
 def download(submission: Submission, url: str, key: str, renew: leases.Renewer) -> transfer.Stored:
     """The body, from a pinned host into storage and a temporary file, counted and hashed on its way."""
-    hosts = get_provider(submission.provider).media_hosts
+    hosts = provider_of(submission).media_hosts
     try:
         with transfer.fetch(
             url=url,
@@ -104,9 +109,9 @@ def download(submission: Submission, url: str, key: str, renew: leases.Renewer) 
 
 def keep(key: str, got: transfer.Stored, lease: leases.Lease) -> Stored:
     """Decode every frame; where the index comes last, store a copy with it first, so that phones play at once."""
-    facts = verify.verify(got.file, min_seconds=MIN_SECONDS, max_seconds=MAX_SECONDS)
+    facts = proven(got.file, lease)
     size, sha256 = got.size, got.sha256
-    poster = verify.poster(got.file)
+    poster = verify.poster(got.file, on_progress=leases.Renewer(lease))
     if not facts.faststart:
         moved = store_copy(verify.faststart(got.file), lease)
         delete(key)
@@ -116,14 +121,20 @@ def keep(key: str, got: transfer.Stored, lease: leases.Lease) -> Stored:
     return Stored(key, size, sha256, facts.duration_ms, facts.width, facts.height, poster_key)
 
 
+def proven(file: IO[bytes], lease: leases.Lease) -> verify.VideoFacts:
+    """Decode every frame, and renew the lease meanwhile: a slow proof must not hand the job to a rival who would be as slow."""
+    return verify.verify(file, min_seconds=MIN_SECONDS, max_seconds=MAX_SECONDS, on_progress=leases.Renewer(lease))
+
+
 def store_copy(file: IO[bytes], lease: leases.Lease) -> tuple[str, int, str]:
     """Store a remuxed file under a key of its own, and prove it again: key, size, hash."""
     key = storage.fresh_key(installation=ident(), kind="videos", suffix=".mp4")
     with file:
-        verify.verify(file, min_seconds=MIN_SECONDS, max_seconds=MAX_SECONDS)
+        proven(file, lease)
         leases.renew(lease)
         file.seek(0)
-        got = transfer.store_result(chunks=iter(lambda: file.read(65536), b""), key=key)
+        chunks = iter(lambda: file.read(65536), b"")
+        got = transfer.store_result(chunks=chunks, key=key, on_progress=leases.Renewer(lease))
         got.file.close()
     return key, got.size, got.sha256
 

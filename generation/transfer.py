@@ -94,9 +94,12 @@ def store_result(
         held = storage.size(key=key)
         if held != tee.size:
             raise storage.StorageError(f"storage holds {held} of {tee.size} bytes")
-        tee.file.seek(0)
+        with storage.own_disk():
+            tee.file.seek(0)
     except BaseException:
-        tee.file.close()
+        # Closing writes what is still in its buffer, for which there may be no room either.
+        with suppress(OSError):
+            tee.file.close()
         raise
     return Stored(tee.size, tee.sha256, tee.file)
 
@@ -108,16 +111,15 @@ class Tee:
         self._chunks = chunks
         self._hash = hashlib.sha256()
         self.size = 0
-        self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
+        with storage.own_disk():
+            self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
 
     def __iter__(self) -> Iterator[bytes]:
         for chunk in self._chunks:
             self._hash.update(chunk)
             self.size += len(chunk)
-            try:
+            with storage.own_disk():
                 self.file.write(chunk)
-            except OSError as error:
-                raise storage.StorageError(f"no room for the temporary file: {error}") from error
             yield chunk
 
     @property

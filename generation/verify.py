@@ -5,7 +5,7 @@ A truncated download often keeps a perfect header, so the header is believed in 
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,10 @@ POSTER_BYTES = 150 * 1024
 POSTER_WIDTHS = (720, 540, 360)
 POSTER_QUALITIES = (85, 75, 65, 50, 35)
 
+# A 4K film of 12 seconds at 30 frames a second, and some more: what takes longer to decode is not what we sell.
+MAX_PIXELS = 4_000_000_000
+
+Progress = Callable[[int], None]
 Source = str | os.PathLike[str] | IO[bytes]
 
 
@@ -55,27 +59,34 @@ class VideoFacts:
     faststart: bool
 
 
-def verify(source: Source, *, min_seconds: float = 2, max_seconds: float = 12) -> VideoFacts:
+def _silent(packets: int) -> None:
+    """Nobody wanted to hear."""
+
+
+def verify(
+    source: Source, *, min_seconds: float = 2, max_seconds: float = 12, on_progress: Progress = _silent
+) -> VideoFacts:
     """Decode every frame of a path or open file and return the facts, or raise `NotAVideo`; nothing else for any bytes.
 
     The file is read from its start whatever its position, stays open, and may be verified again with the same outcome.
+    `on_progress` hears how many packets are decoded, after each, and may raise to stop; what it raises passes through.
     """
     with _opened(source) as file:
         index_first = _whole(file)
         with _container(file) as container:
             stream = _the_stream(container)
             length = _duration(stream, min_seconds, max_seconds)
-            first, count = _decode_all(container, stream, length)
+            first, count = _decode_all(container, stream, length, on_progress)
         width, height = _shown(first, stream)
         return VideoFacts(round(length * 1000), width, height, "h264", round(count / length, 3), index_first)
 
 
-def poster(source: Source) -> bytes:
+def poster(source: Source, *, on_progress: Progress = _silent) -> bytes:
     """A JPEG of at most 150 KB: the frame at one second (the last, if there is none), in the video's shape."""
     with _opened(source) as file, _container(file) as container:
         stream = _the_stream(container)
         shown, begin = None, None
-        for frame in _frames(container, stream):
+        for frame in _frames(container, stream, on_progress):
             shown, begin = frame, frame.time if begin is None else begin
             if frame.time is not None and begin is not None and frame.time - begin >= POSTER_AT_SECONDS:
                 break
@@ -147,13 +158,19 @@ def _duration(stream: VideoStream, least: float, most: float) -> float:
     return length
 
 
-def _decode_all(container: InputContainer, stream: VideoStream, length: float) -> tuple[VideoFrame, int]:
+def _decode_all(
+    container: InputContainer, stream: VideoStream, length: float, on_progress: Progress
+) -> tuple[VideoFrame, int]:
     """Decode to the end. The frames must be as many as the index claims and fill the time it claims."""
     first, count, last_time = None, 0, float("-inf")
-    for frame in _frames(container, stream):
+    _check_work(stream.width, stream.height, stream.frames)
+    for frame in _frames(container, stream, on_progress):
         if first is None:
             _check_shape(frame, stream)
+            _check_work(frame.width, frame.height, stream.frames)
             first = frame
+        if count == stream.frames:
+            raise NotAVideo("frames", f"more than the {count} that the index claims")
         if frame.is_corrupt or frame.time is None or frame.time <= last_time:
             raise NotAVideo("frames", f"frame {count} is damaged")
         if (frame.width, frame.height) != (first.width, first.height) or frame.format.name not in PIXELS:
@@ -167,18 +184,24 @@ def _decode_all(container: InputContainer, stream: VideoStream, length: float) -
     return first, count
 
 
-def _frames(container: InputContainer, stream: VideoStream) -> Iterator[VideoFrame]:
+def _check_work(width: int, height: int, frames: int) -> None:
+    if width * height * frames > MAX_PIXELS:
+        raise NotAVideo("frames", f"{frames} of {width}x{height} are too much")
+
+
+def _frames(container: InputContainer, stream: VideoStream, on_progress: Progress) -> Iterator[VideoFrame]:
     # Without these the decoder paints over what it cannot read and calls it a picture.
     stream.codec_context.options = {"err_detect": "crccheck+bitstream+buffer+explode"}
     # Threads that share a frame also swallow its errors.
     stream.codec_context.thread_type = "NONE"
     try:
         width = nal.length_bytes(stream.codec_context.extradata)
-        for packet in container.demux(stream):
+        for packets, packet in enumerate(container.demux(stream), 1):
             if packet.is_corrupt:
                 raise NotAVideo("frames", "a packet is damaged")
             nal.check(bytes(packet), width)
             yield from _decoded(packet)
+            on_progress(packets)
     except (av.FFmpegError, nal.BadUnits, ValueError, EOFError) as error:
         raise NotAVideo("frames", str(error)) from error
 

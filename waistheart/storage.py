@@ -22,13 +22,14 @@ from waistheart.storage_base import (
     Listed,
     Progress,
     StorageError,
+    own_disk,
 )
 from waistheart.storage_files import FilesBackend
 from waistheart.storage_s3 import S3Backend
 
 __all__ = [
     "BlobExists", "BlobMissing", "Body", "LengthMismatch", "Listed", "StorageError", "abort_stale_uploads", "delete",
-    "fresh_key", "list_keys", "open_range", "read", "save_bytes", "save_stream", "size",
+    "fresh_key", "list_keys", "open_range", "own_disk", "read", "save_bytes", "save_stream", "size",
 ]  # fmt: skip
 
 KEY = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_.-]+)+")

@@ -1,7 +1,7 @@
 """What both kinds of storage share: errors, a body that can be closed, and a body whose length was promised."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, Protocol
@@ -25,6 +25,15 @@ class BlobExists(StorageError):
 
 class LengthMismatch(StorageError):
     """The body was shorter or longer than its caller promised; nothing was stored."""
+
+
+@contextmanager
+def own_disk() -> Iterator[None]:
+    """Trouble with a file of this machine (no room, above all) is storage trouble: `StorageError`, whatever is done with it."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"this machine's own disk: {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from django.core.files.storage import FileSystemStorage
 
-from waistheart.storage_base import BlobExists, BlobMissing, Body, Listed, Progress, Promised, StorageError
+from waistheart.storage_base import BlobExists, BlobMissing, Body, Listed, Progress, Promised, StorageError, own_disk
 
 # What a file system says that knows no hard links.
 NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
@@ -29,7 +29,7 @@ class FilesBackend:
         self, key: str, chunks: Iterable[bytes], length: int | None, content_type: str, on_progress: Progress
     ) -> int:
         path = self.root / key
-        if path.exists():
+        if self.size(key) is not None:
             raise BlobExists(key)
         body = chunks if length is None else Promised(chunks, length, on_progress)
         total = 0
@@ -97,10 +97,13 @@ def _temporary(path: Path) -> Iterator[int]:
             yield descriptor
             _synced(descriptor)
         finally:
-            os.close(descriptor)
+            with own_disk():
+                os.close(descriptor)
         _take_name(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        # What stays is listed like any other file, and nobody owns it.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _write(descriptor: int, chunk: bytes) -> None:
