@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from generation import own_address, work
 from generation.models import Submission
-from generation.providers import get_provider
+from generation.providers import provider_of
 from generation.providers.base import BadSignature, HintRef, ProviderError
 from generation.states import JOB
 from waistheart import clock, guards, storage
@@ -26,12 +26,12 @@ log = logging.getLogger(__name__)
 @require_POST
 def hint(request: HttpRequest, provider: str, token: str) -> HttpResponse:
     """A callback. Its token names our submission, its signature stops strangers, its body is not believed: it causes a look."""
-    submission = Submission.objects.filter(provider=provider, token=token).select_related("job").first()
+    submission = Submission.objects.filter(provider=provider, token=token).select_related("job", "account").first()
     if submission is None:
-        guards.count(f"hint.unknown.{provider}"[:80])
+        guards.count("hint.unknown")
         raise Http404
     try:
-        reference = get_provider(provider).verify_hint(request.headers, request.body)
+        reference = provider_of(submission).verify_hint(request.headers, request.body)
     except BadSignature as error:
         guards.count(f"hint.unverified.{provider}")
         log.warning("hint for submission %s refused: %s", submission.pk, error)
@@ -47,19 +47,27 @@ def hint(request: HttpRequest, provider: str, token: str) -> HttpResponse:
 
 def keep(provider: str, submission: Submission, reference: HintRef) -> bool:
     """Store the hint; False for one that was stored before, which is normal and answered the same."""
-    foreign = submission.external_id is not None and reference.external_id != submission.external_id
+    outcome = outcome_of(submission, reference)
+    named = f" {reference.external_id}" if outcome != "looked at" and reference.external_id else ""
     try:
         with transaction.atomic():
             Hint.objects.create(
                 source=provider,
                 event_id=reference.event_id[:255],
                 kind="submission",
-                reference=f"submission:{submission.pk}",
-                outcome="names another id" if foreign else "looked at",
+                reference=f"submission:{submission.pk}{named}"[:255],
+                outcome=outcome,
             )
     except IntegrityError:
         return False
     return True
+
+
+def outcome_of(submission: Submission, reference: HintRef) -> str:
+    """What staff read of it. An id that we do not know yet is kept for them, and adopted only from the provider's own list."""
+    if submission.external_id is None:
+        return "names an id not known yet"
+    return "looked at" if reference.external_id == submission.external_id else "names another id"
 
 
 def look_now(submission: Submission) -> None:

@@ -38,7 +38,7 @@ class HintAdmin(console.Window):
     search_fields = ("reference", "event_id")
 
     def find(self, term: str) -> Q:
-        return Q(event_id=term) | Q(reference=term)
+        return Q(event_id=term) | Q(reference=term) | Q(reference__startswith=f"{term} ")
 
 
 @admin.register(GuardTally)
