@@ -39,7 +39,7 @@ JOB = Machine(
         Move("refuse", ("queued",), "failed", MINE, "release", "was refused for its input", "runner"),
         Move("cancel", ("queued",), "failed", FREE, "release", "none live", "customer, staff; the sweep when its grant owes"),
         Move("finish", ("processing",), "storing", ANY, "-", "-", "runner: the provider's result was read and has an address on a pinned host"),
-        Move("retry", ("processing",), "queued", ANY, "-", "failed", "runner: the provider failed and is known not to bill; at most 3 accepted"),
+        Move("retry", ("processing",), "queued", ANY, "-", "failed", "runner: the provider failed and is known not to bill, or could not load our image; at most 3 accepted"),
         Move("fail", ("processing",), "failed", ANY, "release", "failed", "runner: the provider gave up, refused or cancelled"),
         Move("store", ("storing",), "completed", MINE, "settle", "done", "runner: bytes stored and verified"),
         Move("park", ("queued", "processing", "storing"), "review", FREE_OR_MINE, "-", "stays", "sweep or runner, with a reason"),

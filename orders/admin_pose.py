@@ -14,6 +14,7 @@ from generation.verify import NotAVideo
 from orders import money
 from orders.models import Pose
 from waistheart.storage import StorageError
+from waistheart.wire import is_model
 
 
 class PoseForm(forms.ModelForm):
@@ -35,6 +36,12 @@ class PoseForm(forms.ModelForm):
             amount = money.words(amount=credits * pack.price, currency=pack.currency)
             raise forms.ValidationError(f"A video would cost {amount}: more than the card processor takes.")
         return credits
+
+    def clean_model(self) -> str:
+        name = str(self.cleaned_data["model"])
+        if name and not is_model(name):
+            raise forms.ValidationError("As the provider names it: owner/app or owner/app/path.")
+        return name
 
     def clean_parameters(self) -> dict[str, Any]:
         given = self.cleaned_data["parameters"] or {}

@@ -16,6 +16,7 @@ from waistheart import ages
 from waistheart.hosts import host_of, is_inside, is_loopback
 from waistheart.installation import installation, mode_of_database, mode_of_settings
 from waistheart.problems import Problem, Rule, broken
+from waistheart.wire import is_model, is_visible, keys
 
 __all__ = [
     "Problem", "database_problems", "problems", "problems_now", "refuse_to_start_inconsistent", "require_consistent",
@@ -147,6 +148,20 @@ def _unknown_provider() -> Iterator[str]:
         yield f"VIDEO_PROVIDER is {settings.VIDEO_PROVIDER!r}, which nobody here speaks to"
 
 
+def _not_a_key() -> Iterator[str]:
+    """What no header can carry is found here, not by the first customer."""
+    several = {name: keys(_text(name)) for name in _provider()[0]}
+    single = {name: [_text(name)] if _given(name) else [] for name in ("STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET")}
+    for name, found in (several | single).items():
+        if not all(is_visible(key) for key in found):
+            yield f"{name} holds a character that no key has"
+
+
+def _not_a_model() -> Iterator[str]:
+    if not is_model(settings.VIDEO_MODEL):
+        yield f"VIDEO_MODEL is {settings.VIDEO_MODEL!r}, which is no model's name"
+
+
 def _other_database() -> Iterator[str]:
     mode = mode_of_database()
     if mode and mode != mode_of_settings():
@@ -167,6 +182,8 @@ RULES = (
     Rule("waistheart.E012", False, _foreign_address,
          "Name the sandbox, list a sandbox of your own in SANDBOX_HOSTS, or set LIVE=1"),
     Rule("waistheart.E020", None, _unknown_provider, f"Choose one of: {', '.join(PROVIDERS)}"),
+    Rule("waistheart.E021", None, _not_a_key, "Copy it again: letters, digits and signs, without blanks and line ends"),
+    Rule("waistheart.E022", None, _not_a_model, "Name it as the provider does: owner/app or owner/app/path"),
 )  # fmt: skip
 DATABASE = Rule("waistheart.E040", None, _other_database, "Use a database of its own for each mode")
 
@@ -183,8 +200,13 @@ def _outside() -> Iterator[tuple[str, str]]:
 
 
 def _given(name: str) -> str:
+    """A setting's text without what surrounds it."""
+    return _text(name).strip(" \t\r\n,")
+
+
+def _text(name: str) -> str:
     """A setting's text. Django itself refuses to hand out an empty SECRET_KEY."""
     try:
-        return str(getattr(settings, name)).strip()
+        return str(getattr(settings, name))
     except ImproperlyConfigured:
         return ""

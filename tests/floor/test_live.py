@@ -112,6 +112,31 @@ def test_live_without_keys(real: Any, name: str, empty: str):
         get_gateway()
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["FAL_KEY", "STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET"])
+@pytest.mark.parametrize("inside", [" ", "\n", "\0", "\u00e9", "\u2026", "\udc80"])
+def test_a_key_that_no_header_can_carry(real: Any, name: str, inside: str):
+    setattr(real, name, f"sk_live_a{inside}b")
+    assert [p.message for p in live.problems()] == [f"{name} holds a character that no key has"]
+    with pytest.raises(SystemCheckError, match=r"waistheart\.E021"):
+        call_command("check")
+    with pytest.raises(ImproperlyConfigured, match=f"E021.*{name}"):
+        live.refuse_to_start_inconsistent()
+
+
+def test_several_keys_and_the_line_end_of_a_secret_file(real: Any):
+    real.FAL_KEY = "new-key, old-key\n"
+    assert live.problems() == []
+    real.FAL_KEY = " ,\n"
+    assert [p.message for p in live.problems()] == ["LIVE is set, FAL_KEY is missing"]
+
+
+@pytest.mark.parametrize("name", ["", "heart", "a/heart pose", "/a/b", "a/../b", "a/b\n"])
+def test_a_model_that_is_none(settings: Any, name: str):
+    settings.VIDEO_MODEL = name
+    assert ids() == {"waistheart.E022"}
+
+
 def test_what_is_queued_waits_for_the_keys_and_is_then_delivered(shop: Shop, settings: Any, caplog: Any):
     job = shop.paid()
     settings.LIVE = True

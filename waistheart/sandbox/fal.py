@@ -156,9 +156,9 @@ def _addresses(request: Request, accepted: FalRequest) -> dict[str, Any]:
 
 
 def key_fits(world: World, request: Request) -> bool:
-    """Whether the request shows our key, in the provider's own way."""
-    given = request.headers.get("Authorization") or ""
-    return hmac.compare_digest(given.encode(), f"Key {world.settings.fal_key}".encode())
+    """Whether the request shows our key, or one of several with commas, in the provider's own way."""
+    given = (request.headers.get("Authorization") or "").encode()
+    return any(hmac.compare_digest(given, f"Key {key.strip()}".encode()) for key in world.settings.fal_key.split(","))
 
 
 def unauthorized() -> Response:
