@@ -16,6 +16,7 @@ from billing.gateway_errors import GatewayError
 from billing.models import Grant, Payment
 from waistheart import clock, guards
 from waistheart.models import Heartbeat
+from waistheart.sweeping import each
 
 log = logging.getLogger(__name__)
 PAGE = 100
@@ -67,8 +68,13 @@ def _claim_listing() -> bool:
 
 def expire_grants() -> int:
     """Expire one page of grants whose time is over; each is a block of its own, with its ledger row."""
-    due = Grant.objects.filter(available__gt=0, expires_at__lte=clock.now()).order_by("expires_at", "id")[:PAGE]
-    return sum(_expire(grant).won for grant in due)
+    due = Grant.objects.filter(available__gt=0, expires_at__lte=clock.now()).order_by("expires_at", "id")
+    return each("grants", due[: 10 * PAGE], expire_grant, enough=PAGE)
+
+
+def expire_grant(grant: Grant) -> bool:
+    """Expire what is available of one grant; False when there was nothing to expire any more."""
+    return _expire(grant).won
 
 
 @guards.block("billing.expire")

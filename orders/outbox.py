@@ -42,13 +42,17 @@ def hand_over(mail_id: int) -> str:
 
 
 def _postpone(row: Mail, error: Exception) -> str:
-    """Only what was never handed over is judged here: the rest counts as an answer that was lost."""
-    status = Mail.Status.FAILED if row.tries + 1 >= mail.MAX_TRIES else Mail.Status.DUE
-    Mail.objects.filter(pk=row.pk, status=Mail.Status.DUE).update(
+    """Later, and after many tries a person must look. A repeat that cannot be made stays what it was: an answer that was lost.
+
+    What raised in the middle of a handing over is not judged here: it counts as a lost answer by itself.
+    """
+    over = row.tries + 1 >= mail.MAX_TRIES
+    status = Mail.Status.FAILED if over and row.status == Mail.Status.DUE else row.status
+    Mail.objects.filter(pk=row.pk, status=row.status, handed_over=row.handed_over).exclude(status="sending").update(
         status=status,
         state_since=clock.now(),
         tries=F("tries") + 1,
-        next_step_at=None if status == Mail.Status.FAILED else clock.after(LONGEST_WAIT_SECONDS),
+        next_step_at=None if over else clock.after(LONGEST_WAIT_SECONDS),
         last_error=f"{type(error).__name__}: {error}"[:300],
     )
     return status

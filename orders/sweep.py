@@ -26,6 +26,7 @@ from waistheart.sweeping import Part, Publish, each, publish_all, run
 
 log = logging.getLogger(__name__)
 PAGE = 200
+SEEN = 10 * PAGE  # rows that raise each time are passed over, up to so many
 # Looks and mails that no worker came to within a minute are dropped: their rows come again, and a processor or mail server that
 # answers nobody must not fill the queue before the work.
 MESSAGE_SECONDS = 55
@@ -103,13 +104,13 @@ def tell_ends() -> int:
     ended = OrderItem.objects.filter(
         Q(job__status=JobStatus.COMPLETED) | (Q(job__status=JobStatus.FAILED) & Exists(returned)), told_at__isnull=True
     )
-    return each("told", ended.select_related("order", "job").order_by("pk")[:PAGE], mail.tell)
+    return each("told", ended.select_related("order", "job").order_by("pk")[:SEEN], mail.tell, enough=PAGE)
 
 
 def expire_drafts() -> int:
     """End drafts that nobody touched for a day."""
-    old = Order.objects.filter(status=Order.Status.DRAFT, state_since__lte=clock.ago(settings.DRAFT_SECONDS))
-    return each("drafts", old.order_by("state_since")[:PAGE], drafts.expire)
+    old = Order.objects.filter(status=Order.Status.DRAFT, touched_at__lte=clock.ago(settings.DRAFT_SECONDS))
+    return each("drafts", old.order_by("touched_at")[:SEEN], drafts.expire, enough=PAGE)
 
 
 def delete_photos() -> int:

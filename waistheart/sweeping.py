@@ -23,10 +23,18 @@ def run(name: str, part: Part) -> object:
 
 
 def each(
-    name: str, rows: Iterable[Row], act: Callable[[Row], object], *, postpone: Callable[[Row], object] | None = None
+    name: str,
+    rows: Iterable[Row],
+    act: Callable[[Row], object],
+    *,
+    postpone: Callable[[Row], object] | None = None,
+    enough: int | None = None,
 ) -> int:
     """Act on every row; answers for how many `act` said something true. What one raises is logged and counted, and that row alone
-    is postponed, so that it holds up neither the rest of its page nor the next one."""
+    is postponed, so that it holds up neither the rest of its page nor the next one.
+
+    Rows that cannot be postponed are given as several pages, of which `enough` ends the work: those that raise use up none of it.
+    """
     count = 0
     for row in rows:
         try:
@@ -36,6 +44,8 @@ def each(
             guards.count(f"sweep.raised.{name}"[:80])
             if postpone is not None:
                 postpone(row)
+        if enough is not None and count >= enough:
+            break
     return count
 
 
