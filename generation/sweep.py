@@ -27,15 +27,21 @@ def every_minute(publish: Publish) -> dict[str, object]:
 
     Answers how many rows of each kind were found. Harmless to run twice at once, late, or for long; a part that fails stops no other.
     """
-    parts: dict[str, Part] = {f"{state}": partial(publish_jobs, publish, due_jobs(state)) for state in STATES}
+    # What owes comes before the claims: a claimed row looks as if it had been postponed.
+    parts: dict[str, Part] = {"cancelled": cancel_what_owes}
+    parts |= {f"{state}": partial(publish_due, publish, state) for state in STATES}
     parts |= {
-        "turns": partial(publish_jobs, publish, whose_turn()),
-        "model probes": partial(publish_jobs, publish, model_probes()),
-        "watched": partial(publish_all, publish, "generation.watch", due_submissions()),
-        "cancelled": cancel_what_owes,
+        "turns": lambda: publish_jobs(publish, whose_turn()),
+        "model probes": lambda: publish_jobs(publish, model_probes()),
+        "watched": lambda: publish_all(publish, "generation.watch", due_submissions()),
         "images": delete_images,
     }
     return {name: run(name, part) for name, part in parts.items()}
+
+
+def publish_due(publish: Publish, status: str) -> int:
+    """Have one claimed page of a state's due jobs looked at."""
+    return publish_jobs(publish, due_jobs(status))
 
 
 def publish_jobs(publish: Publish, ids: Iterator[int]) -> int:
