@@ -151,9 +151,14 @@ def read_ok(row: ProviderAccount) -> None:
 
 
 def taking_slots(account_id: int) -> int:
-    """How many submissions take one of the account's slots: live ones, but neither overdue nor looked for in vain for too long."""
+    """How many submissions take one of the account's slots: live ones, but neither overdue nor looked for in vain for too long.
+
+    One whose job waits in review because its result is gone or is no video has ended at the provider: it takes none there.
+    """
+    ended_there = {"job__status": "review", "job__reason__in": ["gone", "bad_bytes"]}
     return (
         Submission.objects.filter(account_id=account_id)
+        .exclude(**ended_there)
         .filter(
             Q(status__in=["sending", "accepted"], sent_at__gt=clock.ago(settings.PROCESSING_DEADLINE_SECONDS))
             | Q(status="unknown", sent_at__gt=clock.ago(settings.LONGEST_RUN_SECONDS))

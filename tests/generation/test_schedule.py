@@ -205,3 +205,14 @@ def test_the_limit_follows_its_setting(shop: Shop, settings: Any) -> None:
     accounts.row_of_model(account(), model=MODEL)
     out.refresh_from_db()
     assert out.in_flight_limit == 9, "the limit is the whole account's"
+
+
+def test_results_that_are_gone_hold_no_slot(shop: Shop) -> None:
+    shop.sandbox.fault("result_expired", times="all")
+    gone = [shop.paid(email=f"{name}@example.com") for name in ("ada", "bob")]
+    for job in gone:
+        shop.until(job, "review")
+    assert {now(job).reason for job in gone} == {"gone"}
+    shop.sandbox.reset()
+    third = shop.paid(email="cleo@example.com")
+    assert shop.until(third, "completed", minutes=4)
