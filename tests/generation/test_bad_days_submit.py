@@ -401,8 +401,8 @@ def test_hint_with_another_jobs_id(shop: Shop) -> None:
     shop.sandbox.fault("drop_after_accept")
     shop.sandbox.fault("webhook_lying", request_id=other_id)
     runner.advance(mine.pk)
-    reference = f"submission:{last(mine).pk}"
-    wait_for(lambda: Hint.objects.filter(reference=reference).exists())
+    reference = f"submission:{last(mine).pk} {other_id}"
+    wait_for(lambda: Hint.objects.filter(reference=reference, outcome="names an id not known yet").exists())
     runner.advance(mine.pk)
     assert (last(mine).status, last(mine).external_id) == ("unknown", None)
     assert not submissions.record_accepted(last(mine), Handle(str(other_id)))
@@ -419,7 +419,7 @@ def test_early_webhook(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     job, said = shop.paid(), []
     monkeypatch.setattr(work, "nudge", lambda job_id: said.append(runner.advance(job_id)))
     shop.sandbox.fault("webhook_early")
-    assert runner.advance(job.pk) in {"submitted", "running", "finished", "completed"}
+    assert runner.advance(job.pk) in {"submitted", "running", "finished", "completed", "final"}
     assert said == ["sending"]
     assert Hint.objects.filter(source="fal").count() == 1
     until(shop, job)
