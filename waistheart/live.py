@@ -150,8 +150,8 @@ def _unknown_provider() -> Iterator[str]:
 
 def _not_a_key() -> Iterator[str]:
     """What no header can carry is found here, not by the first customer."""
-    several = {name: keys(_text(name)) for name in _provider()[0]}
-    single = {name: [_text(name)] if _given(name) else [] for name in ("STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET")}
+    several = {name: keys(_text(name)) for name in (*_provider()[0], "STRIPE_WEBHOOK_SECRET")}
+    single = {"STRIPE_SECRET_KEY": [_text("STRIPE_SECRET_KEY")] if _given("STRIPE_SECRET_KEY") else []}
     for name, found in (several | single).items():
         if not all(is_visible(key) for key in found):
             yield f"{name} holds a character that no key has"
