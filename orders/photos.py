@@ -8,6 +8,7 @@ import io
 import logging
 import math
 from dataclasses import dataclass
+from threading import BoundedSemaphore
 
 import pi_heif
 from PIL import Image, ImageCms, UnidentifiedImageError
@@ -18,7 +19,13 @@ logger = logging.getLogger(__name__)
 pi_heif.register_heif_opener(thumbnails=False)
 
 MAX_BYTES = 15 * 1024 * 1024
-MAX_PIXELS = 60_000_000
+# A decoder needs several bytes for a pixel, and a file of 250 KB may ask for any number of pixels. JPEG is decoded at a fraction
+# of its size; HEIF is what phones with 48 megapixels write. The others come from screens and programs.
+MAX_PIXELS = {"JPEG": 60_000_000, "HEIF": 60_000_000}
+MAX_PIXELS_WHOLE = 25_000_000
+# Decodings at the same time in one process; the next one waits for its turn.
+DECODING = BoundedSemaphore(2)
+BAND_PIXELS = 2_000_000
 MIN_SHORT_SIDE = 512
 MAX_LONG_SIDE = 2560
 
@@ -34,6 +41,7 @@ TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+PLAIN = ("RGB", "L", "CMYK")
 SRGB = ImageCms.createProfile("sRGB")
 
 
@@ -64,8 +72,8 @@ def intake(data: bytes) -> Portrait:
     if len(data) > MAX_BYTES:
         raise _too_big(len(data))
     try:
-        with Image.open(io.BytesIO(data), formats=OPENED) as picture:
-            return _portrait(picture)
+        with DECODING, Image.open(io.BytesIO(data), formats=OPENED) as picture:
+            return _portrait(picture, data)
     except PhotoProblem:
         raise
     except UnidentifiedImageError as error:
@@ -76,7 +84,7 @@ def intake(data: bytes) -> Portrait:
         raise _unreadable() from error
 
 
-def _portrait(picture: Image.Image) -> Portrait:
+def _portrait(picture: Image.Image, data: bytes) -> Portrait:
     # MPO is how phones write a JPEG with a second picture behind it.
     seen = "JPEG" if picture.format == "MPO" else str(picture.format)
     _check_before_decoding(picture, seen)
@@ -84,8 +92,11 @@ def _portrait(picture: Image.Image) -> Portrait:
         # Half, quarter or eighth size straight from the decoder, when that is still more than we keep.
         picture.draft(picture.mode, (MAX_LONG_SIDE, MAX_LONG_SIDE))
     turn = TURNS.get(_orientation(picture))
+    if seen == "HEIF":
+        # Pillow's reader of several pictures in one file undoes at every step what was done to the first.
+        picture = pi_heif.open_heif(io.BytesIO(data), remove_stride=False).to_pillow()
     picture.load()
-    clean = _reduced(_srgb(picture))
+    clean = _srgb(picture)
     upright = clean if turn is None else clean.transpose(turn)
     jpeg = to_jpeg(upright)
     return Portrait(jpeg, upright.width, upright.height, hashlib.sha256(jpeg).hexdigest(), seen)
@@ -98,8 +109,9 @@ def _check_before_decoding(picture: Image.Image, seen: str) -> None:
         raise PhotoProblem("animated", "Choose a still photo, not an animation")
     if seen == "GIF":
         raise _wrong_type()
-    if picture.width * picture.height > MAX_PIXELS:
-        raise _unreadable()
+    pixels, most = picture.width * picture.height, MAX_PIXELS.get(seen, MAX_PIXELS_WHOLE)
+    if pixels > most:
+        raise _too_many_pixels(pixels, most)
     short = min(picture.size)
     if short < MIN_SHORT_SIDE:
         words = f"Choose a larger photo. The short side is {short} pixels and must be at least {MIN_SHORT_SIDE}"
@@ -117,7 +129,7 @@ def _orientation(picture: Image.Image) -> int:
 
 def _srgb(picture: Image.Image) -> Image.Image:
     profile = picture.info.get("icc_profile")
-    opaque = _flattened(_eight_bit(picture))
+    opaque = _reduced(_opaque(picture))
     if profile:
         try:
             source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
@@ -130,11 +142,31 @@ def _srgb(picture: Image.Image) -> Image.Image:
     return opaque.convert("RGB")
 
 
+def _opaque(picture: Image.Image) -> Image.Image:
+    """Eight bits and nothing that shines through, at a whole fraction of its size, but never below what we keep.
+
+    Made in bands: every conversion copies what it is given, and five copies of a large picture are most of a small machine.
+    """
+    factor = max(1, max(picture.size) // MAX_LONG_SIDE)
+    if picture.mode in PLAIN and not picture.has_transparency_data:
+        return picture.reduce(factor) if factor > 1 else picture
+    rows = factor * max(1, BAND_PIXELS // picture.width // factor)
+    bands = range(0, picture.height, rows)
+    whole = None
+    for top in bands:
+        band = picture.crop((0, top, picture.width, min(picture.height, top + rows)))
+        done = _flattened(_eight_bit(band)).reduce(factor)
+        if whole is None:
+            whole = Image.new(done.mode, (done.width, -(-picture.height // factor)))
+        whole.paste(done, (0, top // factor))
+    return whole or picture
+
+
 def _eight_bit(picture: Image.Image) -> Image.Image:
     """16-bit grey scaled down (a plain convert would clip it to white), palettes and rarities made plain colours."""
     if picture.mode.startswith("I"):
         return picture.convert("I").point(lambda level: level / 256).convert("L")
-    if picture.mode in {"RGB", "L", "CMYK", "RGBA", "LA"}:
+    if picture.mode in {*PLAIN, "RGBA", "LA"}:
         return picture
     return picture.convert("RGBA" if picture.has_transparency_data else "RGB")
 
@@ -150,11 +182,8 @@ def _flattened(picture: Image.Image) -> Image.Image:
 
 
 def _reduced(picture: Image.Image) -> Image.Image:
-    if max(picture.size) <= MAX_LONG_SIDE:
-        return picture
-    smaller = picture.copy()
-    smaller.thumbnail((MAX_LONG_SIDE, MAX_LONG_SIDE), Image.Resampling.LANCZOS)
-    return smaller
+    picture.thumbnail((MAX_LONG_SIDE, MAX_LONG_SIDE), Image.Resampling.LANCZOS)
+    return picture
 
 
 def _looks_like_a_photo(data: bytes) -> bool:
@@ -169,6 +198,12 @@ def _too_big(size: int) -> PhotoProblem:
     # Rounded up, so that nobody reads that 15.0 is not smaller than 15.
     shown = math.ceil(size / (1024 * 1024) * 10) / 10
     return PhotoProblem("big", f"Choose a photo smaller than 15 MB. This one is {shown:g} MB")
+
+
+def _too_many_pixels(pixels: int, most: int) -> PhotoProblem:
+    shown = math.ceil(pixels / 1_000_000)
+    words = f"Choose a smaller photo. This one has {shown} megapixels and must have at most {most // 1_000_000}"
+    return PhotoProblem("pixels", words)
 
 
 def _wrong_type() -> PhotoProblem:

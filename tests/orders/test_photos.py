@@ -63,7 +63,7 @@ def upright() -> Image.Image:
 
 
 def test_the_cases_are_all_here():
-    assert len(GOOD) == 9
+    assert len(GOOD) == 10
     assert set(BAD) == {path.name for path in PHOTOS.glob("bad_*")}
 
 
@@ -151,6 +151,16 @@ def test_what_shines_through_becomes_white():
     assert max(picture(intake(encoded(palette, "PNG")).jpeg).getpixel((9, 9))) < 40
 
 
+@pytest.mark.parametrize("size", [(5211, 3003), (3000, 2999)])
+def test_a_large_picture_is_made_opaque_in_bands_without_seams(size: tuple[int, int]):
+    plain = Image.linear_gradient("L").resize(size).convert("RGB")
+    clear = plain.copy()
+    clear.putalpha(255)
+    kept, expected = (picture(intake(encoded(one, "PNG", compress_level=1)).jpeg) for one in (clear, plain))
+    assert kept.size == expected.size
+    assert max(high for _, high in ImageChops.difference(kept, expected).getextrema()) <= 2
+
+
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
 def test_every_kind_of_png_is_taken(mode: str):
     assert picture(intake(encoded(Image.new("RGB", (600, 600), "white").convert(mode), "PNG")).jpeg).getpixel(
@@ -186,20 +196,34 @@ def test_a_big_photo_is_reduced_and_keeps_its_shape():
     assert (portrait.width, portrait.height) == (2560, 1707)
 
 
-def test_sixty_megapixels_are_the_limit_and_nothing_is_decoded_above(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("orders.photos.MAX_PIXELS", 599 * 600)
+@pytest.mark.parametrize(("kind", "most"), [("PNG", 25), ("JPEG", 60)])
+def test_too_many_pixels_are_named_and_nothing_is_decoded(kind: str, most: int, monkeypatch: pytest.MonkeyPatch):
+    data = empty_png(5000, most * 200 + 1) if kind == "PNG" else empty_jpeg(6000, 10_001)
     monkeypatch.setattr(Image.Image, "load", lambda self: pytest.fail("decoded"))
     with pytest.raises(PhotoProblem) as caught:
-        intake(empty_png(600, 600))
-    assert caught.value.code == "unreadable"
+        intake(data)
+    words = f"Choose a smaller photo. This one has {most + 1} megapixels and must have at most {most}"
+    assert (caught.value.code, caught.value.message) == ("pixels", words)
 
 
 def test_a_bomb_is_not_even_warned_about():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for side in (7800, 10_000, 60_000, 2**31 - 1):
-            with pytest.raises(PhotoProblem, match="could not open"):
+        for side, words in (
+            (7800, "smaller"),
+            (10_000, "smaller"),
+            (60_000, "could not open"),
+            (2**31 - 1, "could not"),
+        ):
+            with pytest.raises(PhotoProblem, match=words):
                 intake(empty_png(side, side))
+
+
+def empty_jpeg(width: int, height: int) -> bytes:
+    """A JPEG whose header promises more than its bytes hold."""
+    small = encoded(Image.new("RGB", (600, 601)), "JPEG")
+    size = (601).to_bytes(2, "big") + (600).to_bytes(2, "big")
+    return small.replace(size, height.to_bytes(2, "big") + width.to_bytes(2, "big"), 1)
 
 
 def empty_png(width: int, height: int) -> bytes:
@@ -283,7 +307,7 @@ def survives(data: bytes) -> None:
     else:
         assert picture(jpeg).format == "JPEG"
         return
-    assert code in {"empty", "type", "big", "small", "animated", "unreadable"}
+    assert code in {"empty", "type", "big", "small", "animated", "pixels", "unreadable"}
     assert not re.search(r"please|sorry|invalid|oops", message, re.IGNORECASE)
 
 
