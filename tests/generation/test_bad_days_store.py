@@ -1,5 +1,8 @@
 """Bad days of storing: a COMMIT without an answer, and workers whose lease has ended or ends while bytes move."""
 
+import errno
+import io
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,7 +10,7 @@ from django.conf import settings
 from django.db import OperationalError, connection, connections
 
 from billing import ledger
-from generation import leases, runner, store
+from generation import leases, mp4, runner, store, transfer
 from generation.models import Job, Submission
 from tests.generation.bad_days import generations, now
 from tests.generation.stories import assert_delivered, blobs, entries, made, moves, step, sweep_orphans
@@ -124,8 +127,14 @@ class Slowly(leases.Renewer):
     heard: list[int]
     act: Any = None
 
+    @staticmethod
+    def hurry(renewer: leases.Renewer) -> None:
+        """Let a third of the lease pass for a renewer, if it is one."""
+        if isinstance(renewer, leases.Renewer):
+            renewer.renewed -= settings.LEASE_SECONDS / 3 + 1
+
     def __call__(self, total: int) -> None:
-        self.renewed -= settings.LEASE_SECONDS / 3 + 1
+        self.hurry(self)
         Slowly.heard.append(total)
         if len(Slowly.heard) == 3 and Slowly.act:
             Slowly.act()
@@ -186,6 +195,100 @@ def test_a_renewal_that_matches_nothing_stops_the_transfer(
     monkeypatch.undo()
     assert step(job).status == "completed"
     assert_delivered(shop, job)
+
+
+# --- a slow proof ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", ["first", "last"])
+def test_a_proof_longer_than_the_lease_keeps_rivals_out(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, index: str
+) -> None:
+    """Decoding takes minutes. Without renewals the lease ends in it, a rival begins anew, is as slow, and so on."""
+    if index == "last":
+        shop.sandbox.fault("moov_last")
+    job = made(shop)
+    said: list[str] = []
+    verify = store.verify.verify
+
+    def slowly(file: Any, *, on_progress: Any = ignore, **limits: Any) -> Any:
+        def a_rival_after_50_seconds(packets: int) -> None:
+            if packets % 20 == 0:
+                shop.age(50)
+                Slowly.hurry(on_progress)
+                on_progress(packets)
+                said.append(runner.step(now(job), actor="rival"))
+
+        return verify(file, on_progress=a_rival_after_50_seconds, **limits)
+
+    monkeypatch.setattr(store.verify, "verify", slowly)
+    assert step(job).status == "completed"
+    assert len(said) > 3
+    assert set(said) == {"leased"}
+    assert [r["reads"]["media"] for r in generations(shop, job)] == [1]
+    assert moves(job) == ["submit", "finish", "store"]
+    assert_delivered(shop, job)
+
+
+def ignore(packets: int) -> None:
+    """Nobody wanted to hear."""
+
+
+# --- our own disk ----------------------------------------------------------------------------------------------------
+
+
+class NoRoomFor:
+    """A temporary file on a full disk: this act is refused, and what was written cannot be closed either."""
+
+    def __init__(self, what: str) -> None:
+        self.file, self.what = io.BytesIO(), what
+
+    def __enter__(self) -> "NoRoomFor":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def refuse(self, act: str) -> None:
+        if act == self.what:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def write(self, data: Any) -> int:
+        self.refuse("write")
+        return self.file.write(data)
+
+    def seek(self, *place: int) -> int:
+        self.refuse("seek")
+        return self.file.seek(*place)
+
+    def read(self, *count: int) -> bytes:
+        self.refuse("read")
+        return self.file.read(*count)
+
+    def close(self) -> None:
+        self.refuse(self.what)
+
+
+@pytest.mark.parametrize("where", [transfer, mp4])
+@pytest.mark.parametrize("what", ["open", "write", "seek", "read"])
+def test_a_full_disk_is_waited_for(shop: Shop, monkeypatch: pytest.MonkeyPatch, where: Any, what: str) -> None:
+    shop.sandbox.fault("moov_last")
+    job = made(shop)
+
+    def no_room() -> NoRoomFor:
+        if what == "open":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return NoRoomFor(what)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(where, "tempfile", SimpleNamespace(TemporaryFile=no_room))
+        for _ in range(12):
+            shop.age(901)
+            assert runner.advance(job.pk) == "waits"
+    assert (now(job).status, now(job).failures, now(job).bad_bytes, now(job).lease_id) == ("storing", 0, 0, None)
+    assert "No space left" in now(job).last_error
+    assert step(job).status == "completed"
+    assert entries() == ["granted", "held", "settled"]
 
 
 def test_lease_lost_after_the_last_byte(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

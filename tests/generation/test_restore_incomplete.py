@@ -25,3 +25,15 @@ def test_a_job_in_review_stays_there_with_that_reason():
     assert review.close(job=now, actor="eve@example.com", reason="sorry")
     assert Job.objects.get(pk=job.pk).status == "failed"
     assert Entry.objects.get(occasion=f"hold:{job.hold_id}", kind="granted").credits == job.credits
+
+
+@pytest.mark.parametrize("status", ["review", "queued"])
+def test_pressing_cancel_again_rings_no_second_alarm(status: str):
+    job = new_job(status=status, reason="deadline" if status == "review" else "")
+    delete_by_hand(Grant.objects.get())
+    stale = Job.objects.get(pk=job.pk)
+    for _ in range(3):
+        assert not work.cancel(job=stale, actor="customer")
+        assert not work.cancel(job=Job.objects.get(pk=job.pk), actor="customer")
+    assert Job.objects.get(pk=job.pk).reason == "restore_incomplete"
+    assert GuardTally.objects.get(guard="alarm.restore_incomplete").lost == 1

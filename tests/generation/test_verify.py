@@ -3,13 +3,16 @@
 import io
 import random
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import av
 import pytest
 from PIL import Image
 
 from generation import mp4
+from generation import verify as verify_module
 from generation.verify import NotAVideo, faststart, poster, verify
 from tests.generation.videos import faststart_is_first, video
 
@@ -273,3 +276,53 @@ def test_a_turned_video_is_measured_as_it_is_shown():
     facts = verify(io.BytesIO(bytes(data)))
     assert (facts.width, facts.height) == (360, 640)
     assert Image.open(io.BytesIO(poster(io.BytesIO(bytes(data))))).size == (360, 640)
+
+
+def test_frames_beyond_what_the_index_claims_are_not_decoded(monkeypatch: pytest.MonkeyPatch):
+    """The index says how much work there is; a stream that goes on and on is stopped at its word."""
+    frames, asked_for = verify_module._frames, []
+
+    def on_and_on(*given: Any) -> Iterator[Any]:
+        last = None
+        for last in frames(*given):
+            yield last
+        assert last is not None
+        for number in range(1000):
+            asked_for.append(number)
+            last.pts += 1000
+            yield last
+
+    monkeypatch.setattr(verify_module, "_frames", on_and_on)
+    assert reason(video()) == "frames"
+    assert asked_for == [0]
+
+
+@pytest.mark.parametrize(("size", "fps"), [((2304, 4096), 120), ((2160, 3840), 60)])
+def test_work_that_would_take_minutes_is_refused(size: tuple[int, int], fps: int):
+    with pytest.raises(NotAVideo, match="too much"):
+        verify_module._check_work(*size, fps * 12)
+
+
+def test_a_film_of_too_many_pixels_is_refused_before_a_frame_is_decoded(monkeypatch: pytest.MonkeyPatch):
+    heard: list[int] = []
+    monkeypatch.setattr(verify_module, "MAX_PIXELS", 360 * 640 * 35)
+    assert reason(video(), on_progress=heard.append) == "frames"
+    assert heard == []
+    monkeypatch.setattr(verify_module, "MAX_PIXELS", 360 * 640 * 36)
+    assert reason(video(), on_progress=heard.append) == ""
+    assert heard == list(range(1, len(heard) + 1))
+    assert len(heard) >= 36
+
+
+def test_whoever_listens_may_stop_the_proof():
+    class Enough(Exception):
+        pass
+
+    def stop(packets: int) -> None:
+        if packets == 5:
+            raise Enough
+
+    with pytest.raises(Enough):
+        verify(io.BytesIO(video()), on_progress=stop)
+    with pytest.raises(Enough):
+        poster(io.BytesIO(video()), on_progress=stop)

@@ -8,9 +8,12 @@ import pytest
 from django.conf import settings
 from django.core.files.storage import default_storage
 
+import generation.sweep
+from generation.models import Job
 from orders import daily
+from tests.generation.test_bad_days_rows import crowd
 from tests.shop import Shop
-from waistheart import storage
+from waistheart import clock, storage
 from waistheart.installation import ident
 
 
@@ -36,3 +39,24 @@ def test_only_old_blobs_without_an_owner_go(shop: Shop) -> None:
     assert storage.size(key=old) is None
     assert storage.size(key=young)
     assert storage.size(key=job.photo_key)
+
+
+def test_every_old_video_goes_and_one_that_cannot_stops_no_other(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = shop.paid()
+    first = storage.fresh_key(installation=ident(), kind="videos", suffix=".mp4")
+    crowd(job, 251, status="completed", next_step_at=None, video_key="x/videos/1.mp4", poster_key="x/posters/1.jpg",
+          video_size=1, video_sha256="0" * 64, keep_until=clock.ago(60))  # fmt: skip
+    Job.objects.filter(pk=Job.objects.filter(status="completed").order_by("pk")[0].pk).update(video_key=first)
+    delete = storage.delete
+
+    def away_for_one(*, key: str) -> None:
+        if key == first:
+            raise storage.StorageError("away")
+        delete(key=key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "delete", away_for_one)
+        assert generation.sweep.delete_old_videos() == 250
+    assert Job.objects.get(status="completed", deleted_at__isnull=True).video_key == first
+    assert generation.sweep.delete_old_videos() == 1
+    assert generation.sweep.delete_old_videos() == 0
