@@ -5,15 +5,12 @@ Web servers and Celery do not run these by themselves: `waistheart/wsgi.py` and 
 
 from typing import Any
 
-from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connection
 
 from waistheart import ages, live
 from waistheart.models import Installation
 from waistheart.problems import Problem
-
-MAIL_THAT_STAYS = ("filebased", "console", "locmem", "dummy")
 
 
 @register
@@ -26,14 +23,6 @@ def live_or_sandbox(**_: Any) -> list[CheckMessage]:
 def ages_fit(**_: Any) -> list[CheckMessage]:
     """Ages and limits fit together."""
     return [_error(problem) for problem in ages.problems()]
-
-
-@register
-def mail_leaves(**_: Any) -> list[CheckMessage]:
-    """A live shop whose mails stay here sells, and its customers never hear of it."""
-    if settings.LIVE and settings.EMAIL_BACKEND.rsplit(".", 2)[-2] in MAIL_THAT_STAYS:
-        return [Warning("LIVE is set, mails stay on this machine", hint="Set EMAIL_URL", id="waistheart.W001")]
-    return []
 
 
 @register(Tags.database)

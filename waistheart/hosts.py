@@ -23,6 +23,17 @@ def is_loopback(host: str) -> bool:
     return number.is_loopback if number else host == "localhost" or host.endswith(".localhost")
 
 
+def is_this_machine(host: str) -> bool:
+    """Whether the host is this machine, also by its own name or by the address that stands for all of its own."""
+    number = _number(host)
+    return is_loopback(host) or (number.is_unspecified if number else host == socket.gethostname().lower())
+
+
+def is_within(host: str, domain: str) -> bool:
+    """Whether the host is the domain or below it."""
+    return host == domain or host.endswith(f".{domain}")
+
+
 def is_inside(host: str) -> bool:
     """Whether the host is this machine or a private one: nothing that the world can reach, and nothing of a provider."""
     number = _number(host)

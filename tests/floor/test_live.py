@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -23,8 +24,8 @@ from orders import flow
 from tests.sandbox_process import sandbox, sandbox_process
 from tests.shop import DECLARED, Shop
 from tests.shop_fixture import shop, wait_for
-from waistheart import ages, checks, live
-from waistheart.hosts import host_of, is_inside, is_loopback
+from waistheart import ages, live
+from waistheart.hosts import host_of, is_inside, is_loopback, is_this_machine, is_within
 from waistheart.models import Installation
 
 __all__ = ["sandbox", "sandbox_process", "shop"]
@@ -60,7 +61,13 @@ def real(settings: Any, monkeypatch: Any) -> Any:
 def bucket(**options: Any) -> dict[str, Any]:
     return {
         "BACKEND": "storages.backends.s3.S3Storage",
-        "OPTIONS": {"bucket_name": "videos", "querystring_auth": True, **options},
+        "OPTIONS": {
+            "bucket_name": "videos",
+            "access_key": "id",
+            "secret_key": "secret",
+            "querystring_auth": True,
+            **options,
+        },
     }
 
 
@@ -70,7 +77,6 @@ def ids() -> set[str]:
 
 def test_what_is_right_is_not_refused(real: Any):
     assert live.problems() == []
-    assert checks.mail_leaves() == []
 
 
 def test_the_sandbox_settings_are_right():
@@ -281,9 +287,45 @@ def test_live_refuses_sqlite(real: Any, monkeypatch: Any):
     assert ids() == {"waistheart.E006"}
 
 
-def test_live_warns_of_mail_that_stays_here(real: Any):
-    real.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
-    assert [warning.id for warning in checks.mail_leaves()] == ["waistheart.W001"]
+@pytest.mark.parametrize(("id", "options"), [
+    ("E003", {"endpoint_url": "https://127.0.0.1:9000"}), ("E003", {"endpoint_url": "https://localhost:9000"}),
+    ("E003", {"endpoint_url": "https://0.0.0.0"}), ("E004", {"endpoint_url": "http://s3.waistheart.example"}),
+    ("E001", {"access_key": ""}), ("E001", {"secret_key": ""}),
+])  # fmt: skip
+def test_live_refuses_a_bucket_that_is_near_open_or_without_keys(real: Any, id: str, options: dict[str, str]):
+    real.STORAGES = {**real.STORAGES, "default": bucket(**options)}
+    assert ids() == {f"waistheart.{id}"}
+
+
+def test_a_bucket_in_the_operators_own_network_is_right(real: Any):
+    real.STORAGES = {**real.STORAGES, "default": bucket(endpoint_url="https://minio.internal:9000")}
+    assert ids() == set()
+
+
+@pytest.mark.parametrize("kind", ["filebased", "console", "locmem", "dummy"])
+def test_live_refuses_mail_that_stays_here(real: Any, kind: str):
+    real.EMAIL_BACKEND = f"django.core.mail.backends.{kind}.EmailBackend"
+    assert ids() == {"waistheart.E015"}
+    with pytest.raises(ImproperlyConfigured, match=r"E015.*mails stay on this machine"):
+        live.refuse_to_start_inconsistent()
+
+
+@pytest.mark.parametrize(("id", "name", "value"), [
+    ("E010", "FAL_KEY", "sandbox-fal-key"), ("E010", "FAL_KEY", "own, sandbox-fal-key"),
+    ("E010", "STRIPE_WEBHOOK_SECRET", "whsec_sandbox"), ("E002", "STRIPE_SECRET_KEY", "sk_test_sandbox"),
+    ("E002", "STRIPE_SECRET_KEY", "pk_live_abc"), ("E002", "STRIPE_SECRET_KEY", "whatever"),
+])  # fmt: skip
+def test_live_refuses_what_everybody_knows_and_what_is_no_live_key(real: Any, id: str, name: str, value: str):
+    setattr(real, name, value)
+    assert ids() == {f"waistheart.{id}"}
+    assert value not in str(live.problems()[0])
+
+
+@pytest.mark.parametrize("host", ["queue.fal.run", "API.fal.ai", "api.stripe.com:443", "v3.fal.media"])
+def test_live_refuses_an_address_that_is_called_a_sandbox(real: Any, host: str):
+    real.SANDBOX_HOSTS = ["sandbox.example", host]
+    assert ids() == {"waistheart.E009"}
+    real.SANDBOX_HOSTS = ["sandbox.example"]
     assert ids() == set()
 
 
@@ -310,6 +352,24 @@ def test_a_sandbox_of_ones_own_and_stripe_with_a_test_key_may_be_named(settings:
     assert ids() == set()
     settings.STRIPE_SECRET_KEY = "sk_live_real"
     assert ids() == {"waistheart.E011"}
+
+
+@pytest.mark.parametrize(("key", "right"), [
+    ("", True), ("sk_test_abc", True), ("rk_test_abc", True), ("sk_live_abc", False), ("rk_live_abc", False),
+    ("SK_LIVE_abc", False), ("pk_test_abc", False), ("abc", False), (" sk_live_abc", False),
+])  # fmt: skip
+def test_without_live_only_test_keys_are_taken(settings: Any, key: str, right: bool):
+    settings.STRIPE_SECRET_KEY = key
+    assert ("waistheart.E011" in ids()) is not right
+
+
+@pytest.mark.parametrize("host", ["queue.fal.run", "fal.ai", "v3b.fal.media", "api.replicate.com", "API.runware.ai."])
+def test_without_live_no_provider_is_real(settings: Any, host: str):
+    settings.SANDBOX_HOSTS = [host, "api.stripe.com", "notfal.ai.example"]
+    settings.FAL_QUEUE_URL = f"https://{host}"
+    assert ids() == {"waistheart.E013"}
+    with pytest.raises(ImproperlyConfigured, match="E013"):
+        live.refuse_to_start_inconsistent()
 
 
 @pytest.mark.parametrize(("id", "name", "value"), [
@@ -340,6 +400,20 @@ def test_ages_that_contradict_each_other_are_refused_at_start(settings: Any, id:
 ])  # fmt: skip
 def test_whose_a_host_is(host: str, loopback: bool, inside: bool):
     assert (is_loopback(host), is_inside(host)) == (loopback, inside)
+
+
+@pytest.mark.parametrize(("host", "here"), [
+    ("127.1", True), ("0.0.0.0", True), ("::", True), ("localhost", True), (socket.gethostname().lower(), True),
+    ("10.1.2.3", False), ("minio.internal", False), ("1.1.1.1", False),
+])  # fmt: skip
+def test_which_hosts_are_this_machine(host: str, here: bool):
+    assert is_this_machine(host) is here
+
+
+def test_a_host_is_within_its_domain_and_no_other():
+    assert is_within("fal.ai", "fal.ai")
+    assert is_within("api.fal.ai", "fal.ai")
+    assert not is_within("notfal.ai", "fal.ai")
 
 
 @pytest.mark.parametrize(("address", "host"), [
