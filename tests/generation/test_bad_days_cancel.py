@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from generation import leases, runner, submissions, work
+from generation import leases, runner, schedule, submissions, work
 from generation.models import Job, Submission
 from tests.generation.bad_days import assert_books_balance, generations, last, now
 from tests.generation.stories import assert_no_orphans, entries, purse
@@ -44,8 +44,8 @@ def test_cancel_just_before_the_lease(shop: Shop, monkeypatch: pytest.MonkeyPatc
     job, answers = shop.paid(), []
     act_after(
         monkeypatch,
-        submissions.accounts,
-        "may_post",
+        schedule,
+        "next_ids",
         lambda: answers.append(work.cancel(job=now(job), actor="customer")),
     )
     runner.advance(job.pk)
