@@ -12,7 +12,7 @@ def demo_secret(var_dir: Path, name: str) -> str:
         return path.read_text().strip()
     except FileNotFoundError:
         pass
-    var_dir.mkdir(parents=True, exist_ok=True)
+    var_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Written whole under a private name and linked into place: a process that starts in the same moment reads a whole secret.
     draft = var_dir / f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

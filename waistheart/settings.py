@@ -15,6 +15,8 @@ from waistheart.env import BASE_DIR, env, strict_bool
 LIVE = strict_bool("LIVE")
 DEBUG = strict_bool("DEBUG")
 VAR_DIR = Path(env.str("VAR_DIR", default=str(BASE_DIR / "var")))
+if not LIVE:
+    VAR_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)  # photos, videos, mails and secrets: for nobody else to read
 SECRET_KEY = env.str("SECRET_KEY", default="") or ("" if LIVE else demo_secret(VAR_DIR, "secret_key"))
 PUBLIC_URL = env.str("PUBLIC_URL", default="http://127.0.0.1:8000").rstrip("/")
 ALLOWED_HOSTS = env.list(

@@ -200,9 +200,10 @@ def test_database_of_the_other_mode(settings: Any):
 
 def test_an_empty_database_may_be_checked_and_then_migrated(tmp_path: Path):
     command = [sys.executable, "manage.py", "check", "--database", "default"]
-    environ = {"PATH": os.environ["PATH"], "READ_DOT_ENV": "0", "VAR_DIR": str(tmp_path)}
+    environ = {"PATH": os.environ["PATH"], "READ_DOT_ENV": "0", "VAR_DIR": str(tmp_path / "var")}
     done = subprocess.run(command, env=environ, cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "var").stat().st_mode & 0o777 == 0o700, "the photos and secrets there are for nobody else"
 
 
 # --- money that waits ------------------------------------------------------------------------------------------------

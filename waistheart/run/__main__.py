@@ -69,7 +69,7 @@ def environment() -> dict[str, str]:
         django_environ.Env.read_env(str(BASE_DIR / ".env"))
     port = port_number(os.environ.get("PORT") or "8000")
     var_dir = Path(os.environ.get("VAR_DIR") or BASE_DIR / "var").resolve()
-    var_dir.mkdir(parents=True, exist_ok=True)
+    var_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     environ = demo_environment(os.environ, web_port=port, sandbox_port=port + 1, var_dir=str(var_dir))
     environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", os.defpath)])
     environ |= {"DJANGO_SETTINGS_MODULE": "waistheart.settings", "PYTHONUNBUFFERED": "1"}

@@ -10,6 +10,8 @@ from waistheart.sandbox.card_objects import JsonObject
 from waistheart.sandbox.server import Request, Response, Router, json_response
 from waistheart.sandbox.world import World
 
+LONGEST_SECONDS = 86400
+
 
 def register(router: Router) -> None:
     router.route("POST", "/control/card/(?P<ident>[^/]+)")(control)
@@ -36,7 +38,15 @@ def control(world: World, request: Request, *, ident: str) -> Response:
 def manner(body: dict[str, Any]) -> Manner | None:
     """The manner of delivery that a body names, or None to leave it to the faults in force."""
     name = body.get("event")
-    return Manner(str(name), float(body.get("seconds", 0))) if name else None
+    return Manner(str(name), seconds(body, 0)) if name else None
+
+
+def seconds(body: dict[str, Any], default: float) -> float:
+    """How long, as a body says; ValueError for what no clock can wait."""
+    given = float(body.get("seconds", default))
+    if not 0 <= given <= LONGEST_SECONDS:
+        raise ValueError(f"seconds is a number from 0 to {LONGEST_SECONDS}")
+    return given
 
 
 def _pay(world: World, ident: str, body: dict[str, Any]) -> JsonObject:
@@ -44,9 +54,8 @@ def _pay(world: World, ident: str, body: dict[str, Any]) -> JsonObject:
 
 
 def _pay_unpaid(world: World, ident: str, body: dict[str, Any]) -> JsonObject:
-    seconds = float(body.get("seconds", 8))
     event = Manner(str(body["event"])) if body.get("event") else None
-    return card_payments.pay_unpaid(world, ident=ident, then=body.get("then"), seconds=seconds, manner=event)
+    return card_payments.pay_unpaid(world, ident=ident, then=body.get("then"), seconds=seconds(body, 8), manner=event)
 
 
 def _refund(world: World, ident: str, body: dict[str, Any]) -> JsonObject:

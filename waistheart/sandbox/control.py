@@ -1,13 +1,16 @@
 """The control address: people and tests set faults here and read what happened. Nothing of it exists in real life."""
 
 import html
+from functools import wraps
 from typing import Any
+from urllib.parse import urlsplit
 
 from waistheart.sandbox import fal_work, faults
-from waistheart.sandbox.server import Request, Response, Router, html_response, json_response
+from waistheart.sandbox.server import Handler, Request, Response, Router, html_response, json_response
 from waistheart.sandbox.world import World
 
 router = Router()
+LONGEST_DELAY_SECONDS = 86400
 MONEY_FAULTS = ("status_402", "locked_403")
 
 
@@ -17,13 +20,24 @@ def livez(world: World, request: Request) -> Response:
     return Response(200, b"ok\n", {"Content-Type": "text/plain"})
 
 
+def checked(handler: Handler) -> Handler:
+    """What a handler cannot read in a body is answered with 400 and the reason."""
+
+    @wraps(handler)
+    def answer(world: World, request: Request, **groups: str) -> Response:
+        try:
+            return handler(world, request, **groups)
+        except (ValueError, TypeError, OverflowError) as error:
+            return json_response(400, {"detail": str(error)})
+
+    return answer
+
+
 @router.route("POST", "/control/faults")
+@checked
 def push_fault(world: World, request: Request) -> Response:
     """Push one fault; 400 with the known names when it has none of them."""
-    try:
-        return json_response(201, world.faults.push(_object(request)).as_json())
-    except (ValueError, TypeError) as error:
-        return json_response(400, {"detail": str(error)})
+    return json_response(201, world.faults.push(_object(request)).as_json())
 
 
 @router.route("GET", "/control/faults")
@@ -46,13 +60,18 @@ def state(world: World, request: Request) -> Response:
 
 
 @router.route("POST", "/control/settings")
+@checked
 def settings(world: World, request: Request) -> Response:
-    """Change `delay_seconds` or `shop_url`."""
+    """Change `delay_seconds` or `shop_url`: all that is named, or nothing."""
     body = _object(request)
     if unknown := set(body) - {"delay_seconds", "shop_url"}:
         return json_response(400, {"detail": f"cannot be changed: {', '.join(sorted(unknown))}"})
-    world.settings.delay_seconds = float(body.get("delay_seconds", world.settings.delay_seconds))
-    world.settings.shop_url = str(body.get("shop_url", world.settings.shop_url))
+    delay, url = body.get("delay_seconds", world.settings.delay_seconds), body.get("shop_url", world.settings.shop_url)
+    if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay <= LONGEST_DELAY_SECONDS:
+        return json_response(400, {"detail": f"delay_seconds is a number from 0 to {LONGEST_DELAY_SECONDS}"})
+    if not isinstance(url, str) or (url and urlsplit(url).scheme not in ("http", "https")):
+        return json_response(400, {"detail": "shop_url is an address, or empty"})
+    world.settings.delay_seconds, world.settings.shop_url = float(delay), url
     return json_response(200, {"delay_seconds": world.settings.delay_seconds, "shop_url": world.settings.shop_url})
 
 
@@ -71,6 +90,7 @@ def topup(world: World, request: Request) -> Response:
 
 
 @router.route("POST", r"/control/fal/(?P<request_id>[^/]+)")
+@checked
 def force(world: World, request: Request, request_id: str) -> Response:
     """Make one video request come to an outcome at once: `{"status": "done"}` and so on."""
     outcome, found = str(_object(request).get("status", "")), world.fal.get(request_id)

@@ -7,10 +7,12 @@ by chance: a fault that was not pushed does not occur.
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 KNOWN: dict[str, str] = {}
 _DEFAULTS: dict[str, dict[str, Any]] = {}
+NUMBERS = ("seconds", "pause_seconds", "share", "amount", "status")  # parameters that are a number wherever they occur
 
 
 def declare(name: str, meaning: str, **defaults: Any) -> None:
@@ -49,6 +51,10 @@ class Fault:
         return all(self.params.get(key, value) in (value, "any") for key, value in params.items())
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= 0
+
+
 class FaultQueue:
     """All faults in force, oldest first; safe to use from every thread."""
 
@@ -63,6 +69,8 @@ class FaultQueue:
         params = {**_DEFAULTS.get(name, {}), **given}
         if name not in KNOWN:
             raise UnknownFaultError(f"unknown fault {name!r}; known: {', '.join(sorted(KNOWN))}")
+        if wrong := [key for key, value in params.items() if key in NUMBERS and not _is_number(value)]:
+            raise ValueError(f"no number: {', '.join(sorted(wrong))}")
         fault = Fault(name, None if times == "all" else int(times), str(body.get("match", "")), params)
         with self._lock:
             self._faults.append(fault)

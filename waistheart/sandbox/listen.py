@@ -13,6 +13,7 @@ from socketserver import TCPServer
 from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from waistheart.sandbox import strangers
 from waistheart.sandbox.say import say
 from waistheart.sandbox.server import Request, Response, Router, json_response
 from waistheart.sandbox.world import World
@@ -96,7 +97,8 @@ class Connection(BaseHTTPRequestHandler):
 
     def _decide(self, request: Request) -> Response:
         try:
-            return self.server.router.answer(self.server.world, request)
+            stranger = strangers.refused(request, own=self.server.server_name)
+            return stranger or self.server.router.answer(self.server.world, request)
         except Exception:  # noqa: BLE001 - a bug of the sandbox must show, and must not look like a fault that somebody ordered
             traceback.print_exc()
             return json_response(500, {"detail": "The sandbox itself has a bug; see its log."}, {"X-Sandbox-Bug": "1"})

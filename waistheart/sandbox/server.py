@@ -26,8 +26,12 @@ class Request:
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
 
     def json(self) -> Any:
-        """The body as JSON; raises ValueError for anything else, an empty body included."""
-        return json.loads(self.body)
+        """The body as JSON; raises ValueError for anything else, an empty body and numbers that are none included."""
+        return json.loads(self.body, parse_constant=_no_number)
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is no number in JSON")
 
 
 @dataclass
