@@ -1,5 +1,6 @@
 """Step 3: to the payment page, and back from it. Nothing in the address of the way back is believed."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -22,6 +23,9 @@ DECLARATIONS = {
     ),
 }
 NO_MONEY = ("open", "expired", "failed")
+# A session is in the browser's history, in the processor's logs and in their support's mails: it opens the order no longer than it
+# can be paid, which is a day at most, and the way back from the page.
+WAY_BACK = timedelta(hours=25)
 TEXT_VERSION = "2026-12-01"
 
 
@@ -84,10 +88,13 @@ def returned(request: HttpRequest) -> HttpResponse:
     payment = flow.came_back(session_id=session) if session.isprintable() and 0 < len(session) <= 255 else None
     if payment is None:
         return render(request, "pages/unmatched.html", {"now": timezone.now()}, status=404)
+    code = payment.reference.removeprefix("order:")
+    if payment.created_at < timezone.now() - WAY_BACK:
+        return render(request, "pages/return_closed.html", {"code": code}, status=410)
     order = kept.order_of(payment)
     fate = kept.of_payment(payment, order)
     if fate is not None:
-        context = {"fate": fate, "order": order, "code": payment.reference.removeprefix("order:")}
+        context = {"fate": fate, "order": order, "code": code}
         return render(request, "pages/money_came.html", context)
     if order is None:
         return render(request, "pages/unmatched.html", {"now": timezone.now()}, status=404)

@@ -1,6 +1,7 @@
 """Steps 2 and 3: Pay means exactly what the page showed, and nobody sees an error after paying."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.core.cache import cache
@@ -243,6 +244,24 @@ def test_coming_back_while_the_processor_is_away_is_no_error(client: Client, gat
     client.post(address(order, "pay/"), shown(client, order) | TICKED)
     gateway.down = True
     assert client.get("/pay/return/?session=cs_1").headers["Location"] == shop.url(order)
+
+
+@pytest.mark.parametrize("status", ["paid", "open"])
+def test_the_way_back_opens_the_order_for_a_day(client: Client, gateway: Gateway, status: str):
+    order = shop.draft()
+    client.post(address(order, "pay/"), shown(client, order) | TICKED)
+    gateway.status = status
+    made = Payment.objects.get().created_at
+    Payment.objects.update(created_at=made - timedelta(hours=24, minutes=50))
+    assert client.get("/pay/return/?session=cs_1").headers["Location"] == shop.url(order)
+    Payment.objects.update(created_at=made - timedelta(hours=25, minutes=10))
+    late = Client().get("/pay/return/?session=cs_1")
+    words = late.content.decode()
+    assert late.status_code == 410
+    assert order.code in words
+    assert "help@waistheart.example" in words
+    assert order.key not in words
+    assert client.get(shop.url(order)).status_code == 200, "the order's own link goes on working"
 
 
 @pytest.mark.parametrize("query", ["", "?session=", "?session=cs_foreign", "?session=" + "x" * 300])
