@@ -44,6 +44,12 @@ def postpone(payment: Payment) -> None:
     rows.filter(status__in=["open", "pending"]).update(next_look_at=clock.after(900))
 
 
+def looked_up(payment: Payment) -> None:
+    """A look that raised nothing: what failed before is over."""
+    if payment.failures:
+        Payment.objects.filter(pk=payment.pk).update(failures=0)
+
+
 def paid_but_not_received() -> list[Payment]:
     """At most every ten minutes: our payments whose sessions the processor lists as paid, and that we do not call received."""
     if not _claim_listing():

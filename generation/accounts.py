@@ -74,9 +74,10 @@ def _take_probe(row: ProviderAccount) -> None:
 
 
 def open_outage(row: ProviderAccount, *, state: str, detail: str) -> bool:
-    """Write down that the account (or model) cannot take work. One alarm per outage, when it ceases to be ok.
+    """Write down that the account (or model) cannot take work. One alarm when it ceases to be ok, one more if a person is needed.
 
-    Other bad news during an outage says what is wrong now, and moves neither its beginning nor its next probe.
+    `unavailable` heals by itself and never hides a state that a person must mend. Other bad news during an outage says what is
+    wrong now, and moves neither its beginning nor its next probe.
     """
     rows = ProviderAccount.objects.filter(pk=row.pk)
     opened = rows.filter(state=STATE.OK).update(
@@ -87,12 +88,22 @@ def open_outage(row: ProviderAccount, *, state: str, detail: str) -> bool:
         next_probe_at=clock.after(_interval(state)),
         writes=F("writes") + 1,
     )
+    if not opened and state != STATE.UNAVAILABLE:
+        # What heals by itself has become something a person must mend: that is news, once, until a POST is accepted again.
+        opened = rows.filter(state=STATE.UNAVAILABLE).update(
+            state=state,
+            detail=detail[:300],
+            read_ok_at=None,
+            next_probe_at=clock.after(_interval(state)),
+            writes=F("writes") + 1,
+        )
     if opened:
         log.error("ALARM provider account %s %s is %s: %s", row.provider, row.model or "(whole)", state, detail)
         guards.count(f"alarm.{state}")
         return True
-    changed = rows.exclude(state__in=[STATE.OK, state])
-    changed.update(state=state, detail=detail[:300], read_ok_at=None, writes=F("writes") + 1)
+    if state != STATE.UNAVAILABLE:
+        changed = rows.exclude(state__in=[STATE.OK, state])
+        changed.update(state=state, detail=detail[:300], read_ok_at=None, writes=F("writes") + 1)
     return False
 
 

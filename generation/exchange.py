@@ -65,7 +65,7 @@ def exchange(
         before_first_byte()
         try:
             return _exchange(connection, body, limit, ends)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:  # ValueError: a chunk of a negative size
             raise NoAnswer(f"no answer: {type(error).__name__}") from error
     finally:
         connection.close()
@@ -77,10 +77,11 @@ def _formed(method: str, url: str, headers: Mapping[str, str], body: bytes | Non
         parts = urlsplit(url)
         connection = _connection(parts.scheme, parts.hostname or "", parts.port)
         connection.putrequest(method, f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}")
-        for name, value in headers.items():
+        for name, value in {"User-Agent": "WaistHeart", **headers}.items():
             connection.putheader(name, value)
-        if body is not None:
-            connection.putheader("Content-Length", str(len(body)))
+        if body is not None or method != "GET":
+            # Strict gateways refuse a PUT that does not say that it brings nothing.
+            connection.putheader("Content-Length", str(len(body or b"")))
     except (ValueError, http.client.HTTPException) as error:
         raise NothingSent(f"the request cannot be formed: {type(error).__name__}") from error
     connection.response_class = _Final

@@ -42,7 +42,7 @@ ACTS = (
         "Is told by the bank.", "No.", returned, needs_reason=True,
     ),
     Act(
-        "look", "Look again", "The sweep asks the processor about it again, as if nothing had failed.",
+        "look", "Look again", "The processor is asked about it now, and what it says is done; if that fails again, you are told why and it stays here.",
         "Is told when the payment is received.", "It comes back to this list by itself if it still fails.",
         lambda payment, actor, reason: money_list.look_again(payment=payment),
     ),

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from billing import ledger
-from billing import sweep as money_sweep
 from billing.gateway import get_gateway
 from billing.gateway_errors import GatewayError, GatewayMisconfigured
 from billing.models import Payment
@@ -150,7 +149,7 @@ def came_back(*, session_id: str) -> Payment | None:
 def look(payment: Payment) -> str:
     """Settle for somebody who is at the door: the payment's state, or "" when it could not be looked up.
 
-    Whatever fails changes nothing and is nobody's error page: the sweep looks again, and what nobody explains is counted.
+    Whatever fails changes nothing and is nobody's error page: the sweep looks again, and counts what nobody explains.
     """
     try:
         return settle(payment)
@@ -158,7 +157,6 @@ def look(payment: Payment) -> str:
         log.warning("payment %s not looked up now: %s", payment.key, error)
     except Exception:
         log.exception("payment %s raised", payment.key)
-        money_sweep.postpone(payment)
     return ""
 
 

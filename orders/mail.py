@@ -113,11 +113,11 @@ def hand_over(mail: Mail) -> str:
     if not _claim(mail):
         return "taken"
     mail.status, mail.handed_over, mail.tries = Mail.Status.SENDING, mail.handed_over + 1, mail.tries + 1
-    server = get_connection()
     try:
+        server = get_connection()
         server.open()
-    except (smtplib.SMTPException, OSError) as error:
-        # Nothing of the message has left us yet.
+    except Exception as error:  # noqa: BLE001
+        # Nothing of the message has left us yet, whatever is wrong: a server that is away, or settings of ours.
         return _not_accepted(mail, error)
     try:
         server.send_messages([message])

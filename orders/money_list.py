@@ -1,5 +1,7 @@
 """Money that came otherwise than it was asked for: what staff may do with it. The processor is asked again before anything moves."""
 
+import logging
+
 from django.conf import settings
 from django.db.models import Q
 
@@ -11,10 +13,11 @@ from billing.moves import move_payment
 from billing.receipts import Receipt
 from billing.states import PAYMENT
 from billing.sweep import POISON
-from orders import checkout, mail
+from orders import checkout, flow, mail
 from orders.models import Order
 from waistheart import clock, guards
 
+log = logging.getLogger(__name__)
 PENDING_SECONDS = 7 * 86400
 
 
@@ -45,10 +48,19 @@ def attach(*, payment: Payment) -> bool:
 
 
 def look_again(*, payment: Payment) -> bool:
-    """Let the sweep look at it once more, as if it had never raised. False: it does not wait to be looked at."""
-    rows = Payment.objects.filter(pk=payment.pk, failures__gte=POISON)
-    rows.filter(status__in=checkout.WAITING).update(next_look_at=clock.now())
-    return rows.exclude(status__in=PAYMENT.final).update(failures=0) == 1
+    """Look at it at once, as if it had never raised. False: it has ended; NotNow: it could not be looked at, or raises still."""
+    if payment.status in PAYMENT.final:
+        return False
+    try:
+        flow.settle(payment)
+    except GatewayError as error:
+        raise NotNow(f"the processor could not be asked: {error}") from error
+    except Exception as error:
+        log.exception("payment %s still raises", payment.key)
+        raise NotNow(f"it still fails: {type(error).__name__}: {error}") from error
+    Payment.objects.filter(pk=payment.pk).update(failures=0)
+    Payment.objects.filter(pk=payment.pk, status__in=checkout.WAITING).update(next_look_at=clock.now())
+    return True
 
 
 @guards.block("orders.attach")

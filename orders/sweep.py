@@ -10,6 +10,7 @@ from functools import partial
 
 from celery import current_app
 from django.conf import settings
+from django.db import OperationalError
 from django.db.models import CharField, Exists, OuterRef, Q, Value
 from django.db.models.functions import Cast, Concat
 
@@ -74,7 +75,8 @@ def look_up(payment_id: int) -> None:
     payment = Payment.objects.get(pk=payment_id)
     try:
         give_up_session(payment) or flow.settle(payment)
-    except GatewayError as error:
+        billing.sweep.looked_up(payment)
+    except (GatewayError, OperationalError) as error:
         log.warning("payment %s not looked up now: %s", payment.key, error)
     except Exception:
         log.exception("payment %s raised", payment.key)

@@ -207,8 +207,6 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "waistheart"
-# Longer than the longest transfer with all its proofs, shorter than the broker's patience with a silent worker.
-CELERY_TASK_TIME_LIMIT = 1800
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "beat-schedule")
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

@@ -25,6 +25,7 @@ proves nothing. There is no word for failed: the result must be read before succ
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -39,6 +40,8 @@ from generation.providers import fal_words as words
 from generation.providers.base import Ask, Handle, HintRef, Snapshot, State
 from generation.providers.reading import Pages, read
 from waistheart import wire
+
+log = logging.getLogger(__name__)
 
 
 class Fal:
@@ -171,7 +174,8 @@ class Fal:
 
     def cancel(self, handle: Handle) -> None:
         if handle.cancel_url:
-            read(handle.cancel_url, headers=self._headers, method="PUT")
+            answer = read(handle.cancel_url, headers=self._headers, method="PUT")
+            log.info("fal answers a cancel of %s with %s", handle.external_id, answer.status)
 
     def probe(self, *, model: str) -> None:
         query = urlencode({"endpoint_id": model, "limit": "1"})

@@ -20,6 +20,7 @@ from generation.providers.reading import read
 log = logging.getLogger(__name__)
 SIGNATURE_AGE_SECONDS = 300
 JWKS_SECONDS = 3600
+FAILED_SECONDS = 30
 READ_SECONDS = 10  # a callback's sender waits, and whoever else brings one
 # A stranger's header may hold digits that are no numbers, and more of them than int() takes.
 DIGITS = re.compile(r"[0-9]{1,12}")
@@ -57,13 +58,15 @@ class Jwks:
     def keys(self, url: str) -> list[Ed25519PublicKey]:
         with self._lock:
             read_at, keys = self._kept.get(url, (0.0, []))
-            if keys and time.monotonic() - read_at < JWKS_SECONDS:
+            if time.monotonic() - read_at < (JWKS_SECONDS if keys else FAILED_SECONDS) and read_at:
                 return keys
             try:
                 keys = _keys_in(read(url, seconds=READ_SECONDS))
                 self._kept[url] = (time.monotonic(), keys)
             except (base.Unavailable, ValueError, KeyError, TypeError):
                 log.warning("could not read fal's public keys", exc_info=True)
+                # Hints wait for each other here: one look in a while, not one per hint.
+                self._kept[url] = (time.monotonic() - (JWKS_SECONDS - FAILED_SECONDS if keys else 0), keys)
             return keys
 
     def forget(self) -> None:
