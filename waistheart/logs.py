@@ -3,6 +3,7 @@
 Whoever reads a log must not be able to read customers' photos. An order's code stays: it opens nothing and finds everything.
 """
 
+import copy
 import logging
 import re
 from typing import Any
@@ -33,9 +34,12 @@ def masked(text: str) -> str:
 
 
 class Discreet(logging.Formatter):
-    """Masks the whole line, its traceback included."""
+    """Masks the whole line, its traceback included. A request that was refused has none: anybody could fill the log with them."""
 
     def format(self, record: logging.LogRecord) -> str:
+        if getattr(record, "status_code", 500) < 500:
+            record = copy.copy(record)
+            record.exc_info = record.exc_text = None
         return masked(super().format(record))
 
 

@@ -62,6 +62,18 @@ def test_arguments_and_tracebacks_are_masked_as_well(written: io.StringIO):
     assert "ada" not in written.getvalue()
 
 
+@pytest.mark.django_db
+def test_a_refused_request_is_one_line_and_a_fault_of_ours_a_traceback(written: io.StringIO, monkeypatch: Any):
+    browser = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    browser.cookies["csrftoken"] = "a" * 32
+    assert browser.post("/admin/login/", "x", content_type="multipart/form-data").status_code == 400
+    assert "Bad request" in written.getvalue()
+    assert "Traceback" not in written.getvalue()
+    monkeypatch.setattr("waistheart.health.connection", None)
+    assert browser.get("/readyz").status_code == 500
+    assert "Traceback" in written.getvalue()
+
+
 def test_the_web_server_is_masked_by_its_own_handlers():
     logs.mask_gunicorn()
     logs.mask_gunicorn()
