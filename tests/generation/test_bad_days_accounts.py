@@ -169,3 +169,13 @@ def test_a_token_of_another_shape_is_unknown(shop: Shop, token: str) -> None:
         assert requests.post(f"{shop.url}{path}", timeout=5).status_code in (400, 404)
     assert requests.get(f"{shop.url}/portraits/{token}.jpg", timeout=5).status_code in (400, 404)
     assert not GuardTally.objects.filter(guard__startswith="hint").exists()
+
+
+def test_an_empty_account_rings_though_it_was_away_and_is_not_hidden_again(shop: Shop) -> None:
+    row = account()
+    assert accounts.open_outage(row, state="unavailable", detail="away")
+    assert accounts.open_outage(row, state="out_of_credits", detail="402")
+    assert not accounts.open_outage(row, state="unavailable", detail="away")
+    assert not accounts.open_outage(row, state="out_of_credits", detail="402")
+    assert account().state == "out_of_credits"
+    assert (alarms("unavailable"), alarms("out_of_credits")) == (1, 1)

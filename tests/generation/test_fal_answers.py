@@ -261,3 +261,27 @@ def test_an_address_in_the_list_that_is_none_is_not_ours(settings: Any) -> None:
     rows = [{"request_id": "theirs", "json_input": {"image_url": "http://["}}]
     with fal(settings, said({"items": rows})) as provider:
         assert provider.recover(ask(), since=datetime.now(UTC)) is None
+
+
+NEGATIVE_CHUNK = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n"
+
+
+def test_a_chunk_of_negative_size_is_a_lost_answer(settings: Any) -> None:
+    with fal(settings, NEGATIVE_CHUNK) as provider, pytest.raises(UnknownOutcome):
+        provider.submit(ask(), may_send=lambda: True)
+    with fal(settings, NEGATIVE_CHUNK) as provider, pytest.raises(Unavailable):
+        provider.fetch_status(Handle("r1"), model=MODEL)
+
+
+def test_a_key_set_that_is_away_is_asked_for_once_in_a_while(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def away(url: str, **_: Any) -> Answer:
+        asked.append(url)
+        raise Unavailable("away")
+
+    monkeypatch.setattr("generation.providers.fal_hints.read", away)
+    jwks.forget()
+    assert [jwks.keys("http://127.0.0.1:9/jwks.json") for _ in range(5)] == [[]] * 5
+    assert len(asked) == 1
+    jwks.forget()

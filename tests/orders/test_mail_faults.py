@@ -90,3 +90,15 @@ def test_a_repeat_that_cannot_be_made_any_more_comes_to_a_person_too(
     row.refresh_from_db()
     assert (row.status, row.next_step_at, row.handed_over) == ("unknown", None, 1)
     assert unhanded() == ("1", True)
+
+
+def test_wrong_settings_of_ours_use_no_hand_over_up(server: MailServer, settings: Any) -> None:
+    row = a_mail()
+    settings.EMAIL_HOST = "smtp..example.com"
+    pass_quarters(3)
+    row.refresh_from_db()
+    assert (row.status, row.handed_over) == ("due", 0)
+    settings.EMAIL_HOST = "127.0.0.1"
+    pass_quarters(1)
+    row.refresh_from_db()
+    assert row.status == "sent"

@@ -10,7 +10,7 @@ from billing.audit import differences
 from billing.gateway import StripeGateway, get_gateway
 from billing.models import Entry, Grant, Payment, Wallet
 from generation.models import Job
-from orders import checkout, console, flow, kept
+from orders import checkout, console, flow, kept, money_list
 from orders.kept import Fate
 from orders.models import Mail, Order
 from tests.orders.facts import a_draft_with_its_photo, credits_kept, the_one_job
@@ -261,3 +261,42 @@ def test_money_of_any_size_is_written_down(shop: Shop, monkeypatch: pytest.Monke
     payment.refresh_from_db()
     assert payment.paid_amount == min(max(amount, 0), 2**63 - 1)
     assert not Job.objects.exists()
+
+
+def test_look_again_looks_at_once_and_hides_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = shop.asked()
+    payment = shop.pay(order)
+    checkout.end_payment("expire", payment)
+    Payment.objects.filter(pk=payment.pk).update(failures=10)
+    payment.refresh_from_db()
+
+    def raises(*_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(checkout, "matches", raises)
+        with pytest.raises(money_list.NotNow):
+            money_list.look_again(payment=payment)
+    assert Payment.objects.filter(money_list.needs_a_person(), pk=payment.pk).exists()
+    assert money_list.look_again(payment=payment)
+    credits_kept(payment)
+    assert not Payment.objects.filter(money_list.needs_a_person(), pk=payment.pk).exists()
+
+
+def test_reloads_of_the_return_page_count_nothing_against_a_payment(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payment = shop.pay(shop.asked())
+
+    def raises(*_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(checkout, "matches", raises)
+        for _ in range(10):
+            assert flow.look(payment) == ""
+    payment.refresh_from_db()
+    assert payment.failures == 0
+    shop.sweep()
+    payment.refresh_from_db()
+    assert payment.status == "received"

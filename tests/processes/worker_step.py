@@ -24,7 +24,7 @@ if not apps.ready:  # the test imports the names of the steps from here
 from django.conf import settings
 
 from billing import ledger
-from generation import blocks, leases, post, runner, store, submissions, submit, transfer, verify
+from generation import blocks, exchange, leases, runner, store, submissions, submit, transfer, verify
 
 PATIENCE_SECONDS = 40
 NOT_REACHED = 3
@@ -70,20 +70,13 @@ def before(where: ModuleType, name: str) -> None:
 
 def after_the_answer_began() -> None:
     """The provider has accepted and its answer has begun to arrive; nobody reads what it says."""
-    connect = post._connect
 
-    def connect_and_die_later(url: str, ends: float) -> Any:
-        connection = connect(url, ends)
-        begin_answer = connection.getresponse
+    def die_before_reading(response: Any, limit: int) -> Any:
+        assert response.status < 300
+        die()
 
-        def getresponse() -> None:
-            assert begin_answer().status < 300
-            die()
-
-        connection.getresponse = getresponse  # type: ignore[method-assign, assignment]
-        return connection
-
-    post._connect = connect_and_die_later
+    # The POST is the first thing this worker reads.
+    exchange._whole = die_before_reading
 
 
 def in_the_middle_of_the_download() -> None:
