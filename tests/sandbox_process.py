@@ -47,7 +47,7 @@ class Sandbox:
         self.post("/control/reset", {})
 
     def settings(self, **values: Any) -> None:
-        """Change `delay_seconds` or `shop_url`."""
+        """Change `delay_seconds`, `film_height` or `shop_url`."""
         self.post("/control/settings", values)
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -140,9 +140,12 @@ def sandbox_process() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def sandbox(sandbox_process: Sandbox) -> Sandbox:
-    """The sandbox, emptied: no sessions, no work, no faults, nobody to send events to."""
+    """The sandbox, emptied: no sessions, no work, no faults, nobody to send events to.
+
+    Its films are a quarter of what the demo renders: hundreds of tests decode every frame of one.
+    """
     sandbox_process.reset()
-    sandbox_process.settings(shop_url="", delay_seconds=0.1)
+    sandbox_process.settings(shop_url="", delay_seconds=0.1, film_height=640)
     return sandbox_process
 
 

@@ -66,7 +66,7 @@ def test_whose_a_host_header_is(host: str, ours: bool) -> None:
 @pytest.mark.parametrize("body", [
     b'{"delay_seconds": "x"}', b'{"delay_seconds": NaN}', b'{"delay_seconds": 1e999}', b'{"delay_seconds": -1}',
     b'{"delay_seconds": true}', b'{"delay_seconds": null}', b'{"shop_url": 5}', b'{"shop_url": "file:///etc"}',
-    b'{"delay_seconds": 1, "shop_url": 5}', b'{"other": 1}', b"[1]", b"{",
+    b'{"delay_seconds": 1, "shop_url": 5}', b'{"film_height": 641}', b'{"film_height": true}', b'{"film_height": 4096}', b'{"other": 1}', b"[1]", b"{",
 ])  # fmt: skip
 def test_a_setting_that_cannot_be_is_refused_and_changes_nothing(sandbox: Sandbox, body: bytes) -> None:
     answer = requests.post(f"{sandbox.url}/control/settings", data=body, timeout=5)

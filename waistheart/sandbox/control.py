@@ -11,6 +11,8 @@ from waistheart.sandbox.world import World
 
 router = Router()
 LONGEST_DELAY_SECONDS = 86400
+# Multiples of 32 give whole and even widths at 9:16.
+FILM_HEIGHTS = range(320, 1921, 32)
 MONEY_FAULTS = ("status_402", "locked_403")
 
 
@@ -62,17 +64,21 @@ def state(world: World, request: Request) -> Response:
 @router.route("POST", "/control/settings")
 @checked
 def settings(world: World, request: Request) -> Response:
-    """Change `delay_seconds` or `shop_url`: all that is named, or nothing."""
-    body = _object(request)
-    if unknown := set(body) - {"delay_seconds", "shop_url"}:
+    """Change `delay_seconds`, `film_height` or `shop_url`: all that is named, or nothing."""
+    asked, now = _object(request), world.settings
+    body = {"delay_seconds": now.delay_seconds, "film_height": now.film_height, "shop_url": now.shop_url}
+    if unknown := set(asked) - set(body):
         return json_response(400, {"detail": f"cannot be changed: {', '.join(sorted(unknown))}"})
-    delay, url = body.get("delay_seconds", world.settings.delay_seconds), body.get("shop_url", world.settings.shop_url)
+    body |= asked
+    delay, height, url = body["delay_seconds"], body["film_height"], body["shop_url"]
     if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay <= LONGEST_DELAY_SECONDS:
         return json_response(400, {"detail": f"delay_seconds is a number from 0 to {LONGEST_DELAY_SECONDS}"})
+    if isinstance(height, bool) or not isinstance(height, int) or height not in FILM_HEIGHTS:
+        return json_response(400, {"detail": "film_height is a multiple of 32 from 320 to 1920"})
     if not isinstance(url, str) or (url and urlsplit(url).scheme not in ("http", "https")):
         return json_response(400, {"detail": "shop_url is an address, or empty"})
-    world.settings.delay_seconds, world.settings.shop_url = float(delay), url
-    return json_response(200, {"delay_seconds": world.settings.delay_seconds, "shop_url": world.settings.shop_url})
+    now.delay_seconds, now.film_height, now.shop_url = float(delay), height, url
+    return json_response(200, body)
 
 
 @router.route("POST", "/control/reset")

@@ -53,9 +53,9 @@ def damaged(film: bytes, quirks: dict[str, dict[str, Any]]) -> bytes:
     return film
 
 
-def style_of(request: FalRequest) -> Style:
-    """How the file of a request is made, with the faults ordered for it."""
-    style = Style(seconds=_seconds(request.input.get("duration")))
+def style_of(request: FalRequest, *, height: int) -> Style:
+    """How the file of a request is made, so many pixels tall, with the faults ordered for it."""
+    style = Style(width=height * 9 // 16, height=height, seconds=_seconds(request.input.get("duration")))
     changes: dict[str, Callable[[Style], Style]] = {
         "hevc_video": lambda style: replace(style, codec="libx265"),
         "wrong_aspect": lambda style: replace(style, width=style.height, height=style.width),

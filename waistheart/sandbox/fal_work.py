@@ -125,7 +125,8 @@ def _work(world: World, request: FalRequest, films: Films) -> Verdict:
         if "image_unreachable" in quirks:
             raise OSError("the connection was refused")
         image = fetch_image(request.image_url)
-        film = films.film(image=image, prompt=str(request.input.get("prompt", "")), style=style_of(request))
+        style = style_of(request, height=world.settings.film_height)
+        film = films.film(image=image, prompt=str(request.input.get("prompt", "")), style=style)
     except (OSError, requests.RequestException) as error:
         return image_trouble("file_download_error", f"Failed to download the file: {error}")
     except UnreadableImageError as error:

@@ -19,9 +19,13 @@ from waistheart.sandbox.say import say
 
 @dataclass
 class Settings:
-    """How this sandbox is set up; `delay_seconds` is the shortest time a video takes."""
+    """How this sandbox is set up.
+
+    `delay_seconds` is the shortest time a video takes, `film_height` how tall it is in pixels; its width is 9/16 of that.
+    """
 
     delay_seconds: float = 3.0
+    film_height: int = 1280
     shop_url: str = "http://127.0.0.1:8000"
     fal_key: str = "sandbox-fal-key"
     stripe_key: str = "sk_test_sandbox"
