@@ -22,7 +22,7 @@ UNIT = ["-m", "not processes and not browser", "-n", os.environ.get("TEST_WORKER
 LANES = {
     "unit-sqlite": UNIT,
     "unit-postgresql": UNIT,
-    "processes": ["-m", "processes"],
+    "processes": ["-m", "processes", "-n", "2", "--dist", "loadfile"],
     "browser": ["-m", "browser"],
 }
 

@@ -98,7 +98,7 @@ def test_wrong_aspect_lies_on_its_side(fal: Fal, sandbox: Sandbox) -> None:
     sandbox.fault("wrong_aspect")
     with av.open(io.BytesIO(download(fal, duration="4")), "r") as container:
         context = container.streams.video[0].codec_context
-        assert (context.width, context.height) == (640, 360)
+        assert (context.width, context.height) == (448, 252)
 
 
 def test_moov_last_has_its_index_at_the_end(fal: Fal, sandbox: Sandbox) -> None:

@@ -8,10 +8,12 @@ import av
 from PIL import Image, ImageDraw, ImageFilter
 
 from waistheart.sandbox.drawing import Pose, pose_of
-from waistheart.sandbox.render import HEIGHT, WIDTH, render_video
+from waistheart.sandbox.render import HEIGHT, WIDTH, Style, render_video
 
 DRAWN_AT = 2  # twice too large and scaled down, since Pillow draws jagged edges
 POSTER_SECOND = 2.5
+# No page shows a sample wider than a phone is.
+STYLE = Style(width=540, height=960, seconds=4)
 Point = tuple[float, float]
 
 
@@ -56,8 +58,8 @@ LOOKS = {
 
 
 def render_sample(*, prompt: str) -> Sample:
-    """A five-second clip of the pose that `prompt` speaks of, and its poster; takes about three seconds of one core."""
-    video = render_video(image=_as_jpeg(draw_person(pose=pose_of(prompt))), prompt=prompt)
+    """A four-second clip of the pose that `prompt` speaks of, and its poster; takes about a second of one core."""
+    video = render_video(image=_as_jpeg(draw_person(pose=pose_of(prompt))), prompt=prompt, style=STYLE)
     return Sample(video=video, poster=_still(video))
 
 

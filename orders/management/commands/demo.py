@@ -1,6 +1,8 @@
 """`manage.py demo`: what makes a new sandbox shop worth trying: poses with clips, a price, somebody on the staff."""
 
+import os
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from django.conf import settings
@@ -12,7 +14,7 @@ from orders.models import Pose
 from waistheart import storage
 from waistheart.installation import installation
 from waistheart.models import User
-from waistheart.sandbox.sample import render_sample
+from waistheart.sandbox.sample import Sample, render_sample
 
 STAFF = "staff@localhost"
 ONE_VIDEO = 400  # in the smallest unit of the currency
@@ -27,18 +29,20 @@ class Command(BaseCommand):
         if settings.LIVE:
             raise CommandError("This is a live shop: the demo's poses and its staff user are not for it.")
         ident = installation().ident
-        for sort, pose in enumerate(DEMO_POSES, start=1):
-            self.load(pose, sort=sort * 10, ident=ident)
+        there = set(Pose.objects.values_list("slug", flat=True))
+        missing = [(sort * 10, pose) for sort, pose in enumerate(DEMO_POSES, start=1) if pose.slug not in there]
+        # Drawing is most of a first start's time, and leaves Python's lock alone.
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            samples = pool.map(lambda row: render_sample(prompt=row[1].prompt), missing)
+            for (sort, pose), sample in zip(missing, samples, strict=True):
+                self.load(pose, sample, sort=sort, ident=ident)
         if make_price():
             self.stdout.write("  price of one video")
         if password := make_staff():
             self.stdout.write(f"  staff user {STAFF}, password {password}  (printed this once)")
 
-    def load(self, pose: DemoPose, *, sort: int, ident: str) -> None:
+    def load(self, pose: DemoPose, sample: Sample, *, sort: int, ident: str) -> None:
         """Load one pose and its clip. The clip is stored first: a pose on sale always has its sample."""
-        if Pose.objects.filter(slug=pose.slug).exists():
-            return
-        sample = render_sample(prompt=pose.prompt)
         video, poster = (storage.fresh_key(installation=ident, kind="samples", suffix=end) for end in (".mp4", ".jpg"))
         storage.save_bytes(key=video, data=sample.video, content_type="video/mp4")
         storage.save_bytes(key=poster, data=sample.poster, content_type="image/jpeg")
