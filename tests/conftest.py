@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db.models.signals import post_migrate
 
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
 
@@ -28,6 +29,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def touches_the_database(item: pytest.Item) -> bool:
     """Whether a test may ask the database anything; the others are the same in every lane."""
     return bool(item.get_closest_marker("django_db") or DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())))
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> None:
+    """Make the test database, and from then on no permissions anew each time the tables are emptied.
+
+    Nothing of ours reads a permission: the staff of the tests may do everything.
+    """
+    assert post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,7 +18,7 @@ from tests.chromium import chromium
 from tests.postgresql import NoServer, own_server
 
 ROOT = Path(__file__).resolve().parent.parent
-UNIT = ["-m", "not processes and not browser", "-n", os.environ.get("TEST_WORKERS", "2")]
+UNIT = ["-m", "not processes and not browser", "-n", os.environ.get("TEST_WORKERS", "3")]
 LANES = {
     "unit-sqlite": UNIT,
     "unit-postgresql": UNIT,
