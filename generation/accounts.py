@@ -7,10 +7,12 @@ alarm, and close only when a POST begun after they opened is accepted, or under 
 import logging
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from generation.models import ProviderAccount, Submission
+from generation.providers import ADAPTERS, get_provider
 from generation.providers.base import Misconfigured, OutOfCredits, Provider, RateLimited
 from waistheart import clock, guards
 
@@ -25,6 +27,17 @@ FAILURES = 3
 def account_of(provider: Provider, *, model: str = "") -> ProviderAccount:
     """The row for this provider and key (and model), made at the first call. The whole account's limit is the setting's, also a new one."""
     return _row({"provider": provider.name, "key_print": provider.key_print(), "model": model})
+
+
+def in_use() -> QuerySet[ProviderAccount]:
+    """The rows of the keys that take new work now. Those of a replaced key stay for what was begun under it."""
+    ours = Q(pk__in=[])
+    for name in ADAPTERS:
+        try:
+            ours |= Q(provider=name, key_print=get_provider(name).key_print())
+        except (Misconfigured, ImproperlyConfigured):
+            continue
+    return ProviderAccount.objects.filter(ours)
 
 
 def row_of_model(row: ProviderAccount, *, model: str) -> ProviderAccount:

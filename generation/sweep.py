@@ -61,7 +61,7 @@ def due_jobs(status: str) -> Iterator[int]:
 
 def whose_turn() -> Iterator[int]:
     """The queued jobs that the free slots of each account are for, whatever they were waiting for; outages only by their probe."""
-    for account in ProviderAccount.objects.filter(model=""):
+    for account in accounts.in_use().filter(model=""):
         if account.state == accounts.STATE.OK or probe_is_due(account):
             yield from schedule.next_ids(account, most=account.in_flight_limit)
 
@@ -73,7 +73,7 @@ def probe_is_due(account: ProviderAccount) -> bool:
 
 def model_probes() -> Iterator[int]:
     """For each model in an outage whose probe is due, the job whose turn it is among those that wait for it."""
-    outages = ProviderAccount.objects.exclude(model="").exclude(state=accounts.STATE.OK)
+    outages = accounts.in_use().exclude(model="").exclude(state=accounts.STATE.OK)
     for row in outages.filter(next_probe_at__lte=clock.now()):
         job_id = schedule.next_of_model(row)
         if job_id is not None:

@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from generation.models import ProviderAccount
+from generation import accounts
 from orders.models import Pose
 from orders.views.common import closed, public, sold
 from orders.views.media import stored
@@ -61,5 +61,5 @@ def poster(request: HttpRequest, slug: str) -> HttpResponseBase:
 
 
 def _slow() -> bool:
-    """Whether a supplier's account has taken no work for a quarter of an hour."""
-    return ProviderAccount.objects.exclude(state="ok").filter(since__lt=timezone.now() - SLOW_AFTER).exists()
+    """Whether an account that new work goes to has taken none for a quarter of an hour."""
+    return accounts.in_use().exclude(state=accounts.STATE.OK).filter(since__lt=timezone.now() - SLOW_AFTER).exists()

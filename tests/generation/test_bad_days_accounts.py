@@ -6,6 +6,7 @@ import pytest
 import requests
 
 from generation import accounts, review, runner
+from generation import sweep as sweeps
 from generation.models import ProviderAccount, Submission
 from generation.providers import get_provider
 from tests.generation.bad_days import alarms, generations, last, now, posts, sweep, until
@@ -137,6 +138,16 @@ def test_a_key_that_is_gone_makes_its_jobs_wait(shop: Shop, settings: Any) -> No
     assert review.close(job=now(job), actor="staff", reason="too late")
     wait_for(lambda: shop.provider()[0]["ended_at"])
     assert len(generations(shop, job)) == 1
+
+
+def test_the_account_of_a_replaced_key_asks_nobody(shop: Shop, settings: Any) -> None:
+    accounts.open_outage(account(), state=accounts.STATE.OUT_OF_CREDITS, detail="empty")
+    settings.FAL_KEY = f"new,{settings.FAL_KEY}"
+    job = shop.paid()
+    shop.age(901)
+    assert list(sweeps.whose_turn()) == []
+    assert account().state == accounts.STATE.OK
+    assert list(sweeps.whose_turn()) == [job.pk]
 
 
 def test_the_hint_of_a_job_with_an_old_key(shop: Shop, settings: Any) -> None:

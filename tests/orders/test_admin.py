@@ -81,6 +81,7 @@ def test_search_finds_exactly(shop: Shop):
     other = shop.asked(email="ada@example.com.evil.example")
     order = job.item.order
     submission = Submission.objects.get()
+    assert submission.external_id, (job.status, job.last_error)
     payment = Payment.objects.get(order=order)
     for term in (
         order.code.lower(),
@@ -100,10 +101,8 @@ def test_search_finds_exactly(shop: Shop):
         ("billing/entry/", "ada@example.com"), ("billing/grant/", "ada@example.com"), ("billing/hold/", "ada@example.com"),
         ("waistheart/user/", "ada@example.com"),
     ):  # fmt: skip
-        assert "1 result" in text_of(console.get(path, q=term)) or "2 results" in text_of(console.get(path, q=term)), (
-            path,
-            term,
-        )
+        shown = text_of(console.get(path, q=term))
+        assert "1 result" in shown or "2 results" in shown, (path, term, shown)
     assert "0 results" in text_of(console.get("orders/order/", q=order.code[:7]))
 
 
