@@ -15,8 +15,7 @@ from billing.gateway import get_gateway
 from billing.gateway_errors import GatewayError
 from billing.models import Grant, Payment
 from waistheart import clock, guards
-from waistheart.models import Heartbeat
-from waistheart.sweeping import each
+from waistheart.sweeping import each, is_due
 
 log = logging.getLogger(__name__)
 PAGE = 100
@@ -52,7 +51,7 @@ def looked_up(payment: Payment) -> None:
 
 def paid_but_not_received() -> list[Payment]:
     """At most every ten minutes: our payments whose sessions the processor lists as paid, and that we do not call received."""
-    if not _claim_listing():
+    if not is_due("listing", seconds=LIST_EVERY_SECONDS):
         return []
     try:
         ids = list(get_gateway().recent_paid(since=timezone.now() - LIST_BACK))
@@ -64,12 +63,6 @@ def paid_but_not_received() -> list[Payment]:
         rows = Payment.objects.filter(session_id__in=ids[at : at + PAGE])
         found += rows.filter(~Q(status__in=["received", "mismatched", "returned"]))
     return found
-
-
-def _claim_listing() -> bool:
-    beat, made = Heartbeat.objects.get_or_create(name="listing")
-    rows = Heartbeat.objects.filter(pk=beat.pk, at__lte=clock.ago(LIST_EVERY_SECONDS))
-    return made or rows.update(at=clock.now()) == 1
 
 
 def expire_grants() -> int:

@@ -7,13 +7,15 @@ from django.db.models import Count, Min
 from django.utils import timezone
 
 from billing.models import Payment
-from generation.models import Job, ProviderAccount, Submission
+from generation import accounts
+from generation.models import Job, Submission
 from orders import money_list
 from orders.models import Mail
 from waistheart import console
 from waistheart.models import Heartbeat
 
 BEAT_LATE = timedelta(minutes=5)
+DAY_LATE = timedelta(hours=25)
 LATE_SUCCESS_SHOWN = timedelta(days=7)
 
 
@@ -48,23 +50,24 @@ def today() -> list[Tile]:
         _accounts(),
         _tile("Late successes", late, "in seven days" if late else "", "generation/job/?late_success=yes"),
         _tile("Mails not handed over", mails, "", "orders/mail/?status__exact=failed"),
-        _pulse(now),
+        _pulse(now, "sweep", "Sweep ran", late_after=BEAT_LATE),
+        _pulse(now, "daily", "Daily work began", late_after=DAY_LATE),
     ]
 
 
 def _accounts() -> Tile:
     """The accounts and models that take no work now, by name."""
-    rows = list(ProviderAccount.objects.exclude(state=ProviderAccount.State.OK).order_by("since")[:20])
+    rows = list(accounts.in_use().exclude(state=accounts.STATE.OK).order_by("since")[:20])
     words = ", ".join(f"{row.provider} {row.model} {row.get_state_display()}".replace("  ", " ") for row in rows)
     since = f" for {console.age(rows[0].since)}" if rows else ""
     return Tile("Accounts", str(len(rows) or "ok"), words + since, "generation/provideraccount/", look=bool(rows))
 
 
-def _pulse(now: datetime) -> Tile:
-    beat = Heartbeat.objects.filter(name="sweep").first()
-    late = beat is None or now - beat.at > BEAT_LATE
+def _pulse(now: datetime, name: str, words: str, *, late_after: timedelta) -> Tile:
+    beat = Heartbeat.objects.filter(name=name).first()
+    late = beat is None or now - beat.at > late_after
     figure = console.span((now - beat.at).total_seconds()) if beat else "never"
-    return Tile("Sweep ran", figure, "ago" if beat else "is beat running?", "waistheart/heartbeat/", look=late)
+    return Tile(words, figure, "ago" if beat else "is beat running?", "waistheart/heartbeat/", look=late)
 
 
 def _tile(name: str, count: int, detail: str, path: str) -> Tile:

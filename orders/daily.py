@@ -11,15 +11,19 @@ from generation.models import Job, Submission
 from orders.models import Photo, Pose
 from waistheart import clock, guards, storage
 from waistheart.installation import ident
-from waistheart.models import Heartbeat
-from waistheart.sweeping import Part, run
+from waistheart.sweeping import Part, is_due, run
 
 log = logging.getLogger(__name__)
+DAY_SECONDS = 86400
+
+
+def when_due() -> dict[str, object] | None:
+    """Run the day's work if the last began a day ago or never, so that beat may forget its schedule as often as it likes."""
+    return every_day() if is_due("daily", seconds=DAY_SECONDS) else None
 
 
 def every_day() -> dict[str, object]:
     """Run the day's work; a second run on the same day finds little to do and does no harm. One part that fails stops no other."""
-    Heartbeat.objects.update_or_create(name="daily", defaults={"at": clock.now()})
     parts: dict[str, Part] = {
         "differences": report_differences,
         "videos": generation.sweep.delete_old_videos,

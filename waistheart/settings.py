@@ -231,7 +231,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": float(OUT_OF_CREDITS_RETRY_SECONDS),
         "options": {"expires": 600},
     },
-    "daily": {"task": "orders.daily", "schedule": 86400.0},
+    "daily": {"task": "orders.daily", "schedule": float(SWEEP_SECONDS), "options": {"expires": 55}},
 }
 
 LOGGING = logs.configuration(level=env.str("LOG_LEVEL", default="INFO"))

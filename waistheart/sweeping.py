@@ -4,7 +4,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from waistheart import guards
+from waistheart import clock, guards
+from waistheart.models import Heartbeat
 
 log = logging.getLogger(__name__)
 Row = TypeVar("Row")
@@ -47,6 +48,13 @@ def each(
         if enough is not None and count >= enough:
             break
     return count
+
+
+def is_due(name: str, *, seconds: float) -> bool:
+    """Claim something regular: True at most once in so many seconds, at the first call ever, and whoever calls."""
+    beat, made = Heartbeat.objects.get_or_create(name=name)
+    rows = Heartbeat.objects.filter(pk=beat.pk, at__lte=clock.ago(seconds))
+    return made or rows.update(at=clock.now()) == 1
 
 
 def publish_all(publish: Publish, task: str, ids: Iterable[int]) -> int:

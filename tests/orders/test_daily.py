@@ -10,7 +10,7 @@ from django.core.files.storage import default_storage
 
 import generation.sweep
 from generation.models import Job
-from orders import daily
+from orders import daily, tasks
 from tests.generation.test_bad_days_rows import crowd
 from tests.shop import Shop
 from waistheart import clock, storage
@@ -25,6 +25,21 @@ def test_one_part_that_fails_stops_no_other(shop: Shop, monkeypatch: pytest.Monk
     done = daily.every_day()
     assert done["videos"] == "failed"
     assert done["differences"] == done["orphans"] == done["uploads"] == 0
+
+
+def test_the_day_is_begun_once_a_day_however_often_it_is_asked_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beat begins to count anew wherever its schedule's file is lost, so it only asks; the database knows."""
+    begun: list[int] = []
+    monkeypatch.setattr(daily, "every_day", lambda: begun.append(1))
+    tasks.daily()
+    tasks.daily()
+    assert len(begun) == 1
+    shop.age(daily.DAY_SECONDS - 60)
+    tasks.daily()
+    assert len(begun) == 1
+    shop.age(61)
+    tasks.daily()
+    assert len(begun) == 2
 
 
 def test_only_old_blobs_without_an_owner_go(shop: Shop) -> None:

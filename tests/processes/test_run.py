@@ -54,6 +54,21 @@ def test_a_process_that_dies_is_named_and_stops_the_whole(var_dir: Path, name: s
         eventually(lambda: shop.pids("") == [], seconds=5, shop=shop)
 
 
+def test_what_a_killed_run_leaves_keeps_the_folder(var_dir: Path):
+    with running_shop(var_dir) as shop:
+        shop.process.kill()
+        shop.process.wait(10)
+        left = shop.pids("")
+        try:
+            done = run_briefly(var_dir, PORT=str(free_pair()))
+            assert (done.returncode, done.stdout) == (1, "")
+            assert done.stderr.startswith(f"A shop already runs in {var_dir}")
+        finally:
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+    assert left
+
+
 def test_a_port_in_use_is_said_in_one_line_before_anything_starts(tmp_path: Path):
     port = free_pair()
     for taken in (port, port + 1):

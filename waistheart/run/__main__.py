@@ -28,27 +28,23 @@ def main() -> int:
     asked = StopAsked()
     environ = environment()
     refuse_taken_ports(environ)
-    with only_shop_of(Path(environ["VAR_DIR"])):
-        return run(environ, asked)
-
-
-def run(environ: dict[str, str], asked: "StopAsked") -> int:
-    """Prepare and serve, in a folder that is ours alone."""
-    prepare(environ, asked)
-    if asked.name:
-        return 0
-    return serve(environ, asked)
+    with only_shop_of(Path(environ["VAR_DIR"])) as lock:
+        prepare(environ, asked)
+        return 0 if asked.name else serve(environ, asked, lock=lock)
 
 
 @contextmanager
-def only_shop_of(var_dir: Path) -> Iterator[None]:
-    """Hold the folder's lock while we run: two shops over one database and one broker would do each other's work."""
+def only_shop_of(var_dir: Path) -> Iterator[int]:
+    """Hold the folder's lock while we run: two shops over one database and one broker would do each other's work.
+
+    The processes of the shop hold it too, so that a run that was killed leaves no room for a second one beside what it left.
+    """
     with (var_dir / "run.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             sys.exit(f"A shop already runs in {var_dir}: stop it, or give this one a folder of its own with VAR_DIR.")
-        yield
+        yield lock.fileno()
 
 
 class StopAsked:
@@ -106,14 +102,14 @@ def prepare(environ: dict[str, str], asked: StopAsked) -> None:
         sys.exit("The database or the demo could not be prepared; the reason is above.")
 
 
-def serve(environ: dict[str, str], asked: StopAsked) -> int:
+def serve(environ: dict[str, str], asked: StopAsked, *, lock: int) -> int:
     commands = dict(parse_procfile((BASE_DIR / "Procfile").read_text()).processes)
     if not sandbox_sides(os.environ):
         del commands["sandbox"]
     children = Children(names=list(commands))
     try:
         for name, command in commands.items():
-            children.start(name=name, command=command, environ=environ, cwd=str(BASE_DIR))
+            children.start(name=name, command=command, environ=environ, cwd=str(BASE_DIR), lock=lock)
         announce(children=children, environ=environ, with_sandbox="sandbox" in commands)
         return watch(children, asked)
     finally:

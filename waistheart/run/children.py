@@ -28,8 +28,8 @@ class Children:
         self._children: list[Child] = []
         self._printing = threading.Lock()
 
-    def start(self, *, name: str, command: str, environ: Mapping[str, str], cwd: str) -> None:
-        """Start one shell command in a process group of its own and pass its lines on, named."""
+    def start(self, *, name: str, command: str, environ: Mapping[str, str], cwd: str, lock: int) -> None:
+        """Start one shell command in a process group of its own and pass its lines on, named; it holds the descriptor `lock` too."""
         process = subprocess.Popen(  # noqa: S602  (the line stands in our Procfile and uses variables)
             command,
             shell=True,
@@ -41,6 +41,7 @@ class Children:
             text=True,
             errors="replace",
             start_new_session=True,
+            pass_fds=(lock,),
         )
         self._children.append(Child(name, process))
         threading.Thread(target=self._pass_on, args=(name, process.stdout), daemon=True).start()
