@@ -6,6 +6,7 @@ changed over several grants is one UPDATE over one hold's id: its parameters nev
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db.models import Case, F, IntegerField, OuterRef, PositiveIntegerField, Q, Subquery, Value, When
@@ -136,7 +137,7 @@ def release(*, hold_id: int, owner_id: int, note: str) -> int:
     """Put every held credit back into the grant it came from, and answer how many; RestoreIncomplete when one is missing.
 
     A part lowers what its grant owes first, then goes to `frozen` while the grant is disputed, else to `available`. In a grant that
-    has expired meanwhile the rest expires first, and what comes back lives another RETURNED_GRANT_SECONDS.
+    has expired meanwhile the rest expires first. What comes back lives at least another RETURNED_GRANT_SECONDS, in every grant.
     """
     row = _end(hold_id=hold_id, owner_id=owner_id, status=HoldStatus.RELEASED)
     parts = _parts(hold_id)
@@ -144,8 +145,7 @@ def release(*, hold_id: int, owner_id: int, note: str) -> int:
         raise RestoreIncomplete(
             f"hold {hold_id}: {len(parts)} of {row.parts} parts, {sum(p.credits for p in parts)} of {row.credits}"
         )
-    _expire_before_return(hold_id=hold_id)
-    put_back = _put_back(hold_id)
+    put_back = _put_back(hold_id, _expire_before_return(hold_id))
     if put_back != row.parts:
         raise RestoreIncomplete(f"hold {hold_id}: {put_back} of {row.parts} grants took their credits back")
     Entry.objects.bulk_create([entries.released(hold_id=hold_id, part=p, note=note) for p in parts])
@@ -159,8 +159,7 @@ def release_what_is_left(*, hold_id: int, owner_id: int, note: str, made_by: str
     """
     row = _end(hold_id=hold_id, owner_id=owner_id, status=HoldStatus.RELEASED)
     parts = [part for part in _parts(hold_id) if entries.taken(part) == part.credits]
-    _expire_before_return(hold_id=hold_id)
-    _put_back(hold_id)
+    _put_back(hold_id, _expire_before_return(hold_id))
     Entry.objects.bulk_create([entries.released(hold_id=hold_id, part=p, note=note) for p in parts])
     missing = max(0, row.credits - sum(p.credits for p in parts))
     if missing:
@@ -222,8 +221,9 @@ def _part_of(hold_id: int) -> Subquery:
     return Subquery(part.values("credits"), output_field=PositiveIntegerField())
 
 
-def _put_back(hold_id: int) -> int:
+def _put_back(hold_id: int, now: datetime) -> int:
     """One UPDATE over the grants of a hold; answers how many took their credits back."""
+    until = now + timedelta(seconds=settings.RETURNED_GRANT_SECONDS)
     part = _part_of(hold_id)
     rest = part - Least(F("owed"), part)
     return Grant.objects.filter(hold_parts__hold_id=hold_id, held__gte=part).update(
@@ -231,16 +231,17 @@ def _put_back(hold_id: int) -> int:
         owed=F("owed") - Least(F("owed"), part),
         available=F("available") + Case(When(disputed=False, then=rest), default=Value(0), output_field=IntegerField()),
         frozen=F("frozen") + Case(When(disputed=True, then=rest), default=Value(0), output_field=IntegerField()),
+        expires_at=Greatest(F("expires_at"), Value(until)),
     )
 
 
-def _expire_before_return(*, hold_id: int) -> None:
-    """Expire what is still available in this hold's expired grants, and give them their new time."""
-    # One moment for both statements: a grant that expires between them would lose its credits without a line in the ledger.
-    expired = Grant.objects.filter(hold_parts__hold_id=hold_id, expires_at__lte=clock.read())
-    seen = list(expired)
-    if not seen:
-        return
-    lapsed = [g for g in seen if g.available]
-    Entry.objects.bulk_create([entries.expired(grant) for grant in lapsed])
-    expired.update(available=Value(0), expires_at=clock.after(settings.RETURNED_GRANT_SECONDS))
+def _expire_before_return(hold_id: int) -> datetime:
+    """Expire what is still available in this hold's expired grants, before they get a new time; answers the moment judged by."""
+    # One moment for all: a grant that expires between the statements would lose its credits without a line in the ledger.
+    now = clock.read()
+    expired = Grant.objects.filter(hold_parts__hold_id=hold_id, available__gt=0, expires_at__lte=now)
+    lapsed = list(expired)
+    if lapsed:
+        Entry.objects.bulk_create([entries.expired(grant) for grant in lapsed])
+        expired.update(available=Value(0))
+    return now

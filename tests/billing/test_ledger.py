@@ -135,7 +135,7 @@ def test_settling_what_is_owed_books_the_rest_as_a_loss(owed: int, loss: int, le
 
 def test_released_credits_are_back_where_they_came_from():
     owner = new_owner()
-    first, second = new_grant(owner_id=owner, credits=2, days=1), new_grant(owner_id=owner, credits=2, days=2)
+    first, second = new_grant(owner_id=owner, credits=2, days=40), new_grant(owner_id=owner, credits=2, days=50)
     ends = [grant.expires_at for grant in (first, second)]
     assert release(done(ledger.hold, owner_id=owner, credits=3)) == 3
     assert [balances(grant) for grant in (first, second)] == [(2, 0, 0, 0), (2, 0, 0, 0)]
@@ -176,7 +176,7 @@ def test_what_is_owed_for_another_job_stays_owed():
 
 
 def test_credits_come_back_to_a_grant_that_has_expired():
-    """What was left lapses first; what comes back lives another 30 days, and expires then."""
+    """What was left there lapses first; what comes back lives another 30 days, and expires then."""
     owner = new_owner()
     living, grant = new_grant(owner_id=owner, credits=1, days=0.5), new_grant(owner_id=owner, credits=3, days=1)
     row = done(ledger.hold, owner_id=owner, credits=3)
@@ -185,18 +185,33 @@ def test_credits_come_back_to_a_grant_that_has_expired():
     assert (balances(living), balances(grant)) == ((1, 0, 0, 0), (2, 0, 0, 0))
     assert [line["credits"] for line in lines("expired")] == [1]
     end = Grant.objects.filter(expires_at__gt=clock.after(29.9 * DAY), expires_at__lt=clock.after(30.1 * DAY))
-    assert list(end) == [grant]
+    assert list(end.order_by("pk")) == [living, grant]
     age(grant, 33 * DAY, "expires_at")
     assert done(ledger.expire_grant, grant_id=grant.pk, owner_id=owner) == 2
     assert [line["credits"] for line in lines("expired")] == [1, 2]
 
 
+def test_credits_that_come_back_live_30_days_also_in_a_grant_that_would_expire_tomorrow():
+    """The help page promises it; a grant that lives longer keeps its own end, and nothing lapses."""
+    owner = new_owner()
+    soon, late = new_grant(owner_id=owner, credits=2, days=1), new_grant(owner_id=owner, credits=2, days=40)
+    end = late.expires_at
+    release(done(ledger.hold, owner_id=owner, credits=3))
+    rows = Grant.objects.filter(expires_at__gt=clock.after(29.9 * DAY), expires_at__lt=clock.after(30.1 * DAY))
+    assert list(rows) == [soon]
+    assert Grant.objects.get(pk=late.pk).expires_at == end
+    assert [balances(grant) for grant in (soon, late)] == [(2, 0, 0, 0), (2, 0, 0, 0)]
+    assert lines("expired") == []
+
+
 def test_a_grant_that_expires_in_the_middle_of_a_release_loses_nothing(monkeypatch: pytest.MonkeyPatch):
     """Two of its grants: one has expired, the other does so just after the expired ones were read."""
     owner = new_owner()
-    expired, next_one = new_grant(owner_id=owner, credits=2, days=1), new_grant(owner_id=owner, credits=3, days=2)
+    expired, next_one = new_grant(owner_id=owner, credits=3, days=1), new_grant(owner_id=owner, credits=3, days=2)
+    left = done(ledger.hold, owner_id=owner, credits=1)
     row = done(ledger.hold, owner_id=owner, credits=3)
-    age(expired, 2 * DAY, "expires_at")
+    release(left)
+    age(expired, 31 * DAY, "expires_at")
     write_lines = Entry.objects.bulk_create
 
     def meanwhile(entries: list[Entry]) -> list[Entry]:
@@ -206,7 +221,8 @@ def test_a_grant_that_expires_in_the_middle_of_a_release_loses_nothing(monkeypat
 
     monkeypatch.setattr(Entry.objects, "bulk_create", meanwhile)
     release(row)
-    assert balances(next_one) == (3, 0, 0, 0)
+    assert (balances(expired), balances(next_one)) == ((2, 0, 0, 0), (3, 0, 0, 0))
+    assert [line["credits"] for line in lines("expired")] == [1]
 
 
 # --- once ------------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ RETURNED_DAYS = 30
 
 @dataclass
 class Pot:
-    """One grant as the model sees it; `days` until it expires, and among equal days the one that got them first."""
+    """One grant as the model sees it; `days` until it expires; among equal days the one that got them first, or is older."""
 
     days: int
     turn: int
@@ -51,7 +51,7 @@ class Model:
     def plan(self, credits: int) -> dict[int, int] | None:
         takes = {}
         spendable = [pk for pk, pot in self.pots.items() if pot.days > 0 and not (pot.owed or pot.disputed)]
-        for pk in sorted(spendable, key=lambda pk: (self.pots[pk].days, self.pots[pk].turn)):
+        for pk in sorted(spendable, key=lambda pk: (self.pots[pk].days, self.pots[pk].turn, pk)):
             takes[pk] = min(self.pots[pk].free, credits - sum(takes.values()))
         return {pk: n for pk, n in takes.items() if n} if sum(takes.values()) == credits else None
 
@@ -67,10 +67,13 @@ class Model:
             self.pots[pk].owed = min(self.pots[pk].owed, self.pots[pk].held)
 
     def release(self, hold_id: int) -> None:
+        turn = next(self.turns)
         for pk, n in self.holds.pop(hold_id).items():
             pot = self.pots[pk]
             if pot.days <= 0:
-                pot.free, pot.days, pot.turn = 0, RETURNED_DAYS, next(self.turns)
+                pot.free = 0
+            if pot.days <= RETURNED_DAYS:
+                pot.days, pot.turn = RETURNED_DAYS, turn
             paid = min(pot.owed, n)
             pot.held, pot.owed = pot.held - n, pot.owed - paid
             pot.frozen += (n - paid) * pot.disputed
