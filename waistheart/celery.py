@@ -7,9 +7,11 @@ from celery import Celery
 from celery.signals import beat_init, worker_init
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
+from kombu.transport import TRANSPORT_ALIASES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "waistheart.settings")
 
+TRANSPORT_ALIASES["filesystem"] = "waistheart.broker:Transport"
 app = Celery("waistheart")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

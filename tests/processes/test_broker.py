@@ -37,6 +37,16 @@ def test_an_emptied_broker_costs_time_and_nothing_else(shop: Shop):
     assert_books_balance(shop)
 
 
+def test_a_message_that_cannot_be_read_ends_nobody(shop: Shop):
+    before = shop.pids(WORKER)
+    folder = shop.var_dir / "broker"
+    for number, half in enumerate((b"", b'{"body": "W1')):
+        (folder / f"0_{number}.waistheart.msg").write_bytes(half)
+    eventually(lambda: not list(folder.glob("0_*.msg")), seconds=30, shop=shop)
+    eventually(lambda: "thrown away" in shop.output, seconds=30, shop=shop)
+    assert shop.pids(WORKER) == before
+
+
 @contextmanager
 def worker_asleep(shop: Shop) -> Iterator[None]:
     """Stop the worker's processes where they are, and let them go on at the end."""
