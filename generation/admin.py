@@ -11,9 +11,11 @@ from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils.html import format_html
 
+from generation import accounts
 from generation.models import Job, JobEvent, ProviderAccount, Submission
 from generation.states import LIVE_SUBMISSION
 from waistheart import clock, console
+from waistheart.console_acts import Act, WithActs
 
 
 class Flag(admin.SimpleListFilter):
@@ -133,16 +135,35 @@ class SubmissionAdmin(console.Window):
         return Q(job_id=int(term)) if console.is_number(term) else Q(external_id=term) | Q(key=term)
 
 
-@admin.register(ProviderAccount)
-class ProviderAccountAdmin(console.Window):
-    """How our accounts are doing; one that is not ok makes its jobs wait, and is probed by itself."""
+PROBE_NOW = Act(
+    "probe", "Ask again now",
+    "The next sweep, within a minute, tries this account with one request; if it is accepted, everything that waits resumes. "
+    "Without this it is tried every 15 minutes.",
+    "Are not told; their videos go on.", "Nothing needs undoing: a refusal changes nothing.",
+    lambda row, actor, reason: accounts.probe_now(row), done="asked again within a minute",
+)  # fmt: skip
 
+
+@admin.register(ProviderAccount)
+class ProviderAccountAdmin(WithActs):
+    """How our accounts are doing; one that is not ok makes its jobs wait, and is probed by itself, or sooner by hand."""
+
+    acts = (PROBE_NOW,)
     list_display = (
         "provider", "whole_or_model", "doing", "since", "detail", "next_probe_at", "not_before", "failures",
         "in_flight_limit", "key_print",
     )  # fmt: skip
     list_filter = ("state", "provider")
     ordering = ("state", "provider", "model")
+
+    def version_of(self, row: ProviderAccount) -> int:
+        return row.writes
+
+    def row_now(self, row_id: int) -> ProviderAccount | None:
+        return ProviderAccount.objects.filter(pk=row_id).first()
+
+    def facts(self, row: ProviderAccount) -> str:
+        return f"{row.provider} {self.whole_or_model(row)}: {row.get_state_display()}"
 
     @admin.display(description="model", ordering="model")
     def whole_or_model(self, row: ProviderAccount) -> str:

@@ -11,12 +11,14 @@ from django.utils import timezone
 
 from billing.audit import differences
 from billing.models import CreditPack, Entry, Grant, Hold, HoldPart, Payment
+from generation import runner
 from generation.by_hand import store_upload
 from generation.models import Job, JobEvent, ProviderAccount, Submission
 from generation.providers import get_provider
 from orders import flow, freeze
 from orders.models import Mail, Order, OrderItem, Photo, Pose
 from tests.console import Console, text_of
+from tests.generation.bad_days import until
 from tests.generation.videos import video
 from tests.shop import Shop
 from waistheart import clock
@@ -326,6 +328,21 @@ def test_the_first_page_says_what_needs_a_person(console: Console):
     with CaptureQueriesContext(connection) as seen:
         console.get("")
     assert len(seen) <= 15
+
+
+def test_an_account_that_was_filled_up_is_asked_again_when_staff_say_so(shop: Shop, console: Console):
+    path = "generation/provideraccount/"
+    shop.sandbox.fault("status_402")
+    job = shop.paid()
+    assert runner.advance(job.pk) == "OutOfCredits"
+    account = ProviderAccount.objects.get()
+    shop.sweep()
+    assert Job.objects.get(pk=job.pk).status == "queued"
+    stale = console.choose(path, "probe", account.pk, shown=console.get(path))
+    assert console.act(path, "probe", account.pk) == ["Ask again now: 1 asked again within a minute."]
+    assert console.confirm(path, stale) == ["Ask again now: 1 had already moved on."]
+    until(shop, job)
+    assert console.act(path, "probe", account.pk) == ["Ask again now: 1 had already moved on."]
 
 
 def refund(shop: Shop, payment: Payment) -> None:

@@ -137,6 +137,8 @@ Everything: <a href="/control/state">state</a>.</p>
 curl -X DELETE HOST/control/faults
 curl -X POST HOST/control/settings -d '{{"delay_seconds": 10}}'
 curl -X POST HOST/control/topup</pre>
+<p>The shop tries an empty account again by itself every 15 minutes, or within a minute of “Ask again now” in its staff console
+(Provider accounts).</p>
 <p>“times” is a number or “all”; “match” narrows a fault to requests whose model or image address contains it.</p>
 <table>{rows}</table></html>
 """
