@@ -18,7 +18,8 @@ from waistheart.problems import Problem, Rule, broken
 from waistheart.wire import is_model, is_visible, keys
 
 __all__ = [
-    "Problem", "database_problems", "problems", "problems_now", "refuse_to_start_inconsistent", "require_consistent",
+    "Problem", "database_problems", "problems", "problems_now", "refuse_to_start_inconsistent", "refuse_unfit_settings",
+    "require_consistent",
 ]  # fmt: skip
 
 log = logging.getLogger(__name__)
@@ -46,14 +47,19 @@ def require_consistent() -> None:
         raise ImproperlyConfigured("; ".join(map(str, found)))
 
 
+def refuse_unfit_settings() -> None:
+    """Raise ImproperlyConfigured, with each problem and its hint, when the settings contradict each other; asks no database."""
+    found = [*problems(), *ages.problems()]
+    if found:
+        raise ImproperlyConfigured("".join(f"\n  {problem}\n    {problem.hint}" for problem in found))
+
+
 def refuse_to_start_inconsistent() -> None:
     """What web, worker and beat ask before they serve: the question of the moment of use, and whether the ages fit together.
 
     A new database is claimed for the mode of the settings here. One that does not answer yet is asked again at every use.
     """
-    found = [*problems(), *ages.problems()]
-    if found:
-        raise ImproperlyConfigured("".join(f"\n  {problem}\n    {problem.hint}" for problem in found))
+    refuse_unfit_settings()
     try:
         installation()
     except DatabaseError as error:

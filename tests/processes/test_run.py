@@ -84,6 +84,15 @@ def test_a_port_that_is_no_number_is_said_in_one_line(tmp_path: Path):
     assert (done.returncode, done.stderr) == (1, "PORT must be a number from 1 to 65534, not 'eighty'.\n")
 
 
+def test_settings_that_do_not_fit_are_said_once_before_anything_starts(tmp_path: Path):
+    done = run_briefly(tmp_path / "var", PORT=str(free_pair()), PROCESSING_DEADLINE_SECONDS="20")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("The settings do not fit together:\n  waistheart.E033: ")
+    assert done.stderr.count("PROCESSING_DEADLINE_SECONDS") <= 3
+    assert "Traceback" not in done.stderr
+    assert not list((tmp_path / "var").glob("*.db"))
+
+
 def test_a_second_shop_in_the_same_folder_is_refused_in_one_line(shop: Shop):
     done = run_briefly(shop.var_dir, PORT=str(free_pair()))
     assert done.returncode == 1

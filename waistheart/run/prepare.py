@@ -1,23 +1,35 @@
 """What happens once and alone before any process of the shop starts: migrations, static files, the demo's content."""
 
 import hashlib
+import sys
 from pathlib import Path
 
 import django
 from django.conf import settings
 from django.contrib.staticfiles import finders
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
+from django.utils.module_loading import import_string
 
 
 def main() -> None:
     """Bring the database and the static files up to date; load the demo unless the shop is live. Safe to repeat."""
     django.setup()
+    check_settings()
     print("Migrating the database ...", flush=True)
     call_command("migrate", interactive=False, verbosity=0)
     collect_static()
     if not settings.LIVE:
         print("Loading poses and the staff user ...", flush=True)
         call_command("demo")
+
+
+def check_settings() -> None:
+    """Say once, before anything is touched, what each process would refuse to start with."""
+    try:
+        import_string("waistheart.live.refuse_unfit_settings")()
+    except ImproperlyConfigured as error:
+        sys.exit(f"The settings do not fit together:{error}")
 
 
 def collect_static() -> None:
