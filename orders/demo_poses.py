@@ -37,7 +37,7 @@ DEMO_POSES = (
     DemoPose(
         slug="cheek-heart",
         name="Cheek heart",
-        description="A curved hand rests against the cheek, and a small heart beside it.",
+        description="A curved hand rests against the cheek and makes half a heart with the face.",
         prompt=(
             "The person in the photo tilts the head a little and rests one curved hand against the cheek, so that hand "
             f"and face form a heart, and smiles warmly. {AS_THEY_ARE}"
