@@ -40,18 +40,27 @@ def find(*, key: str) -> Order:
 def put_photo(*, order: Order, data: bytes, name: str, crop: int | None = None) -> bool:
     """Take an upload as the photo of the order's item, under a key of its own. PhotoProblem: it is none; False: no draft any more.
 
-    The bytes of a photo that lost the race, or that this one replaces, are deleted.
+    StorageError: it could not be saved, and nothing has changed. The bytes of a photo that lost the race, or that this one replaces, are deleted.
     """
     portrait = photos.intake(data)
     key = storage.fresh_key(installation=ident(), kind="photos", suffix=".jpg")
     storage.save_bytes(key=key, data=portrait.jpeg, content_type="image/jpeg")
     outcome = _put_photo(order, portrait, key, name, crop)
     if not outcome.won:
-        if not Photo.objects.filter(key=key).exists():
-            storage.delete(key=key)
+        _drop_unused(key)
         return False
     drop_superseded(order)
     return True
+
+
+def _drop_unused(key: str) -> None:
+    """Delete the bytes of an upload that lost, unless a row points at them. What fails now, the orphan sweep does."""
+    if Photo.objects.filter(key=key).exists():
+        return
+    try:
+        storage.delete(key=key)
+    except storage.StorageError:
+        log.warning("a photo that lost is not deleted now", exc_info=True)
 
 
 @guards.block("orders.put_photo")

@@ -27,6 +27,13 @@ def page_not_found(request: HttpRequest, exception: Exception | None = None) -> 
     return _page(request, 404)
 
 
+def unavailable(request: HttpRequest | None) -> HttpResponse:
+    """503: storage is away or full, and the next try may succeed. Needs no request."""
+    response = _page(None, 503)
+    response.headers["Retry-After"] = "60"
+    return response
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
     """500: our fault. Needs neither the database nor a request."""
     return _page(None, 500)

@@ -1,6 +1,8 @@
 """What no page wants to see: text that nobody can decode, and NUL, which PostgreSQL refuses and no person types. Each is a 400."""
 
 import codecs
+import errno
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -10,7 +12,10 @@ from django.http.response import HttpResponseBase
 from django.utils.http import parse_header_parameters
 
 from waistheart import error_pages
+from waistheart.storage_base import BlobMissing, StorageError
 
+log = logging.getLogger(__name__)
+FULL = (errno.ENOSPC, errno.EDQUOT)  # where a large upload waits to be read, say
 CHARSETS = ("utf-8", "ascii", "iso8859-1")  # as Python names them
 
 
@@ -39,7 +44,8 @@ def is_readable(content_type: str) -> bool:
 
 
 class SayNoProperly:
-    """Outermost: no NUL in a path, a query or a cookie, and no answer above 399 that a cache would keep or a search engine list."""
+    """Outermost: no NUL in a path, a query or a cookie, no error where storage is away, and no answer above 399 that a cache would
+    keep or a search engine list."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -52,6 +58,16 @@ class SayNoProperly:
         if response.status_code >= 400:
             error_pages.mark(response)
         return response
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """The one place that knows for all pages what storage raises: bytes that are missing are a page not found, and storage
+        that is away or full is our fault for now, in one line of the log."""
+        if isinstance(exception, BlobMissing):
+            return error_pages.page_not_found(request)
+        if isinstance(exception, StorageError) or getattr(exception, "errno", None) in FULL:
+            log.error("storage is away or full: %s: %s", type(exception).__name__, exception)
+            return error_pages.unavailable(request)
+        return None
 
 
 class WholeForms:

@@ -1,5 +1,6 @@
 """Step 1: the photo and the e-mail address, for a new draft and for one that is changed."""
 
+import logging
 import re
 import secrets
 from typing import Any
@@ -15,9 +16,13 @@ from orders.forms import Fault
 from orders.models import Order, OrderItem, Pose
 from orders.views import common
 from orders.views.common import SeeOther, owner_only
+from waistheart.storage import StorageError
 
 # Far above a photo: a body that is only somewhat too big is read (to disk), so that its form can come back with a sentence.
 LONGEST_BODY = 64 * 1024 * 1024
+NOT_SAVED = Fault("photo", "We cannot save photos right now. Choose it again in a few minutes")
+
+log = logging.getLogger(__name__)
 
 
 class NotADraft(Exception):
@@ -102,6 +107,9 @@ def _keep_photo(request: HttpRequest, order: Order) -> Fault | None:
         _must(drafts.put_photo(order=order, data=file.read(), name=file.name or "", crop=place))
     except photos.PhotoProblem as error:
         return Fault("photo", error.message)
+    except StorageError as error:
+        log.error("a photo could not be saved: %s: %s", type(error).__name__, error)
+        return NOT_SAVED
     return None
 
 
@@ -121,7 +129,7 @@ def _page(
     request_key: str = "",
     email: str = "",
 ) -> HttpResponse:
-    """The form, with 200 also when something is wrong: it is an answer to a form, not an error of the web."""
+    """The form, with 200 also when something is wrong: it is an answer to a form, not an error of the web. Ours is one: 503."""
     item = _item(order) if order else None
     context: dict[str, Any] = {
         **common.sold(pose),
@@ -133,7 +141,7 @@ def _page(
         "request_key": request_key,
         "crop": item.crop if item and item.photo else DEFAULT_POSITION,
     }
-    return render(request, "pages/photo.html", context)
+    return render(request, "pages/photo.html", context, status=503 if NOT_SAVED in (faults or []) else 200)
 
 
 def _item(order: Order) -> OrderItem:

@@ -81,7 +81,7 @@ def test_an_unknown_address_says_what_to_check(client: Client):
     assert client.get("/help/nothing/").status_code == 404
 
 
-@pytest.mark.parametrize("name", ["500.html", "413.html", "400.html", "403_csrf.html"])
+@pytest.mark.parametrize("name", ["500.html", "503.html", "413.html", "400.html", "403_csrf.html"])
 def test_pages_for_bad_moments_need_nothing(name: str, django_assert_num_queries: Callable):
     with django_assert_num_queries(0):
         page = render_to_string(name)
