@@ -80,7 +80,7 @@ def intake(data: bytes) -> Portrait:
         raise (_unreadable() if _looks_like_a_photo(data) else _wrong_type()) from error
     except Exception as error:
         # Decoders raise anything for bytes made to break them. The log tells a new phone's format from an attack.
-        logger.info("photo unreadable: %d bytes beginning %s", len(data), data[:16].hex(), exc_info=True)
+        logger.info("photo unreadable: %d bytes beginning %s: %.200r", len(data), data[:16].hex(), error)
         raise _unreadable() from error
 
 
@@ -115,6 +115,11 @@ def _check_before_decoding(picture: Image.Image, seen: str) -> None:
     short = min(picture.size)
     if short < MIN_SHORT_SIDE:
         words = f"Choose a larger photo. The short side is {short} pixels and must be at least {MIN_SHORT_SIDE}"
+        raise PhotoProblem("small", words)
+    if short * MAX_LONG_SIDE < MIN_SHORT_SIDE * max(picture.size):
+        # It is kept with its long side made shorter, and so much of its short side would not be left.
+        most = MAX_LONG_SIDE // MIN_SHORT_SIDE
+        words = f"Choose another photo. One side of this one is more than {most} times as long as the other"
         raise PhotoProblem("small", words)
 
 

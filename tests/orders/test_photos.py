@@ -196,6 +196,13 @@ def test_a_big_photo_is_reduced_and_keeps_its_shape():
     assert (portrait.width, portrait.height) == (2560, 1707)
 
 
+@pytest.mark.parametrize("size", [(12000, 600), (600, 3100)])
+def test_a_long_strip_would_be_kept_too_small(size: tuple[int, int]):
+    with pytest.raises(PhotoProblem, match="more than 5 times as long as the other"):
+        intake(encoded(Image.new("RGB", size, "teal"), "JPEG"))
+    assert intake(encoded(Image.new("RGB", (3000, 600), "teal"), "JPEG")).height == 512
+
+
 @pytest.mark.parametrize(("kind", "most"), [("PNG", 25), ("JPEG", 60)])
 def test_too_many_pixels_are_named_and_nothing_is_decoded(kind: str, most: int, monkeypatch: pytest.MonkeyPatch):
     data = empty_png(5000, most * 200 + 1) if kind == "PNG" else empty_jpeg(6000, 10_001)
