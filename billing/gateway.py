@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from billing.gateway_errors import BadSignature, GatewayMisconfigured, GatewayRefused, UnreadableEvent, translated
-from billing.receipts import EventRef, Receipt, Session, event_ref, receipt
+from billing.receipts import EventRef, Receipt, Session, event_ref, ident_of, receipt, session_made
 from waistheart.live import require_consistent
 
 # Pinned together with the library in requirements/: a new library may ask for a new version, and read it differently.
@@ -93,18 +93,20 @@ class StripeGateway:
         }
         with translated():
             made = self._stripe.v1.checkout.sessions.create(params=params, options={"idempotency_key": key})
-        return Session(id=made.id, url=made.url or "")
+            return session_made(made)
 
     def look_up(self, *, session_id: str) -> Receipt:
         """How the session stands now, with its charge; GatewayRefused with code `resource_missing` if there is none."""
         with translated():
-            return receipt(self._stripe.v1.checkout.sessions.retrieve(session_id, params={"expand": EXPAND}))
+            found = self._stripe.v1.checkout.sessions.retrieve(session_id, params={"expand": EXPAND})
+            return receipt(found, session_id=session_id)
 
     def expire(self, *, session_id: str) -> Receipt:
         """End the session if it is still open, and say what is true afterwards: perhaps it was paid a moment before."""
         try:
             with translated():
-                return receipt(self._stripe.v1.checkout.sessions.expire(session_id, params={"expand": EXPAND}))
+                ended = self._stripe.v1.checkout.sessions.expire(session_id, params={"expand": EXPAND})
+                return receipt(ended, session_id=session_id)
         except GatewayRefused:
             return self.look_up(session_id=session_id)
 
@@ -120,7 +122,7 @@ class StripeGateway:
             found = self._stripe.v1.checkout.sessions.list(params=params)
             for session in found.auto_paging_iter():
                 if session.payment_status == "paid":
-                    yield session.id
+                    yield ident_of(session)
 
     def verify(self, *, body: bytes, signature: str) -> EventRef:
         """The ids in an event signed with one of our secrets at most 300 seconds ago; BadSignature for any other.

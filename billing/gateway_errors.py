@@ -41,11 +41,16 @@ class UnreadableEvent(GatewayError):
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn every error of the library into one of ours."""
+    """Turn every error of the library, and of reading what it answered, into one of ours.
+
+    An answer that is no object of theirs (a proxy's `{}`, a list, nothing) tells as little as none.
+    """
     try:
         yield
     except stripe.StripeError as error:
         raise _ours(error) from error
+    except (AttributeError, TypeError, ValueError, KeyError) as error:
+        raise GatewayUnavailable(f"unreadable answer: {type(error).__name__}") from error
 
 
 def _ours(error: stripe.StripeError) -> GatewayError:

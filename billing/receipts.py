@@ -18,6 +18,7 @@ STATUS: dict[tuple[str, str], Status] = {
     ("expired", "unpaid"): "expired",
     ("expired", "paid"): "paid",
 }
+LONGEST_ID = 255  # what its column can hold
 FAILED_INTENT = frozenset({"requires_payment_method", "canceled"})
 
 
@@ -63,22 +64,33 @@ class EventRef:
     payment_intent: str | None
 
 
-def receipt(session: Any) -> Receipt:
-    """Read a session object whose `payment_intent.latest_charge` is expanded; absent fields count as empty."""
+def session_made(session: Any) -> Session:
+    """Read a session that was just made; ValueError or AttributeError for an answer that names none."""
+    url = field(session, "url")
+    return Session(id=ident_of(session), url=url if isinstance(url, str) else "")
+
+
+def receipt(session: Any, *, session_id: str) -> Receipt:
+    """Read a session object whose `payment_intent.latest_charge` is expanded; absent fields count as empty.
+
+    ValueError, TypeError or AttributeError for what is not the session that was asked for, or holds sums that are no numbers.
+    """
+    if ident_of(session) != session_id:
+        raise ValueError("an answer about another session")
     intent = field(session, "payment_intent")
     charge = field(intent, "latest_charge")
     metadata = field(session, "metadata")
     credits_given = str(field(metadata, "credits") or "")[:20]
     return Receipt(
-        session_id=session.id,
+        session_id=session_id,
         status=_status(session, intent),
-        amount=field(session, "amount_total") or 0,
+        amount=_sum(field(session, "amount_total")),
         currency=str(field(session, "currency") or "").lower(),
         credits=int(credits_given) if credits_given.isascii() and credits_given.isdigit() else None,
         reference=field(session, "client_reference_id") or field(metadata, "reference") or "",
         payment_intent=ident(intent),
         charge=ident(charge),
-        refunded=field(charge, "amount_refunded") or 0,
+        refunded=_sum(field(charge, "amount_refunded")),
         disputed=bool(field(charge, "disputed")),
         livemode=bool(field(session, "livemode")),
         url=field(session, "url"),
@@ -103,9 +115,23 @@ def field(thing: Any, name: str) -> Any:
     return getattr(thing, name, None)
 
 
+def ident_of(session: Any) -> str:
+    """The id of a session, which no answer about one can lack."""
+    found = session.id
+    if not isinstance(found, str) or not 0 < len(found) <= LONGEST_ID:
+        raise ValueError("a session without an id")
+    return found
+
+
 def ident(thing: Any) -> str | None:
     """The id of an object that may be expanded, an id alone, or missing."""
     return thing if isinstance(thing, str) else field(thing, "id")
+
+
+def _sum(value: Any) -> int:
+    if value is not None and type(value) is not int:
+        raise TypeError("a sum that is no whole number")
+    return value or 0
 
 
 def _status(session: Any, intent: Any) -> Status:

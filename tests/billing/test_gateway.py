@@ -2,6 +2,8 @@
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +20,7 @@ from billing.gateway_errors import (
     GatewayUnavailable,
     UnreadableEvent,
 )
+from tests.generation.rude_server import head, rude
 from tests.sandbox_process import Ear, Sandbox
 
 pytestmark = pytest.mark.django_db  # making a gateway asks the database which world it belongs to
@@ -374,3 +377,38 @@ def test_without_a_webhook_secret_nothing_is_verified(gateway: StripeGateway, se
     settings.STRIPE_WEBHOOK_SECRET = " , "
     with pytest.raises(GatewayMisconfigured):
         get_gateway().verify(body=EVENT, signature=sign(EVENT, secret=" "))
+
+
+ODD = [b"{}", b"[]", b"null", b'"yes"', b"<html>", b'{"object": "checkout.session", "id": null, "url": null}']
+ODD_SESSIONS = [
+    b'{"object": "checkout.session", "id": "cs_another", "status": "open", "payment_status": "unpaid"}',
+    b'{"object": "checkout.session", "id": "cs_1", "status": "complete", "payment_status": "paid", "amount_total": "290"}',
+]
+
+
+@pytest.mark.parametrize("body", ODD)
+def test_an_answer_that_is_no_session_is_no_answer(settings: Any, body: bytes) -> None:
+    with answering(settings, body):
+        for ask in (
+            lambda: get_gateway().create_session(**order()),
+            lambda: get_gateway().look_up(session_id="cs_1"),
+            lambda: get_gateway().expire(session_id="cs_1"),
+            lambda: list(get_gateway().recent_paid(since=datetime.now(UTC))),
+        ):
+            with pytest.raises(GatewayUnavailable):
+                ask()
+
+
+@pytest.mark.parametrize("body", ODD_SESSIONS)
+def test_an_answer_about_another_session_or_with_a_sum_in_words_is_no_answer(settings: Any, body: bytes) -> None:
+    with answering(settings, body), pytest.raises(GatewayUnavailable):
+        get_gateway().look_up(session_id="cs_1")
+
+
+@contextmanager
+def answering(settings: Any, body: bytes) -> Iterator[None]:
+    """The card processor, or something before it, answers everything like this."""
+    answer = head("200 OK", Content_Length=len(body), Content_Type="application/json", Connection="close") + body
+    with rude(answer) as server:
+        settings.STRIPE_API_BASE = f"http://{server.host}"
+        yield

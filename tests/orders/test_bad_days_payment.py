@@ -2,6 +2,7 @@
 
 import logging
 from functools import partial
+from typing import Any
 
 import pytest
 import requests
@@ -16,6 +17,7 @@ from orders import drafts, flow, freeze, tasks
 from orders import sweep as sweeps
 from orders.models import Mail, Order, Pose
 from tests.customer import Customer, forms_of
+from tests.generation.rude_server import head, rude
 from tests.orders.facts import (
     a_draft_with_its_photo,
     credits_kept,
@@ -410,3 +412,22 @@ def test_lying_event_changes_nothing(shop: Shop) -> None:
 def sessions(shop: Shop) -> list[dict[str, str]]:
     """The checkout sessions that exist at the processor."""
     return list(shop.sandbox.state()["card"].get("sessions", {}).values())
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"null"])
+def test_the_processor_answers_with_something_that_is_no_session(shop: Shop, settings: Any, body: bytes) -> None:
+    order = shop.draft()
+    item = order.items.get()
+    form = {"photo": item.photo_id, "crop": item.crop, "pose": item.pose.slug, "email": order.email, "price": "400"}
+    press = partial(Client().post, f"/make/{order.key}/pay/", {**form, "may_use": "1", "start_now": "1"})
+    base = settings.STRIPE_API_BASE
+    answer = head("200 OK", Content_Length=len(body), Content_Type="application/json", Connection="close") + body
+    with rude(answer) as odd:
+        settings.STRIPE_API_BASE = f"http://{odd.host}"
+        for page in (press(), Client().post(f"/make/{order.key}/reopen/")):
+            assert (page.status_code, page["Location"]) == (303, f"/make/{order.key}/review/?notice=down")
+    settings.STRIPE_API_BASE = base
+    assert press()["Location"].startswith(base)
+    order.refresh_from_db()
+    flow.settle(shop.pay(order))
+    the_one_job(order)
