@@ -82,20 +82,24 @@ def _end_without_session(payment: Payment) -> None:
     rows = Payment.objects.filter(pk=payment.pk, session_id__isnull=True)
     guards.must("payment.no_session", rows.update(tries=F("tries") + 1))
     move_payment("fail", payment_id=payment.pk, last_error="no session could be made")
-    draft_again(payment)
+    draft_again(payment, answered=False)
 
 
 @guards.block("orders.end_payment")
 def end_payment(name: str, payment: Payment, **fields: str) -> None:
     move_payment(name, payment_id=payment.pk, **fields)
-    draft_again(payment)
+    draft_again(payment, answered=name != "expire")
 
 
-def draft_again(payment: Payment) -> None:
-    """In the block that ended a payment without starting anything: the order that waits for exactly this payment is a draft again, photo kept."""
+def draft_again(payment: Payment, *, answered: bool = True) -> None:
+    """In the block that ended a payment without starting anything: the order that waits for exactly this payment is a draft again, photo kept.
+
+    `answered`: its customer had tried to pay, and has a draft's time from this answer. A page that nobody paid gives no new time.
+    """
     order = Order.objects.filter(payment_id=payment.pk).first()
     if order is not None:
-        may_move_order("reopen", order_id=order.pk, payment_id=payment.pk, payment=None)
+        time = {"touched_at": clock.now()} if answered else {}
+        may_move_order("reopen", order_id=order.pk, payment_id=payment.pk, payment=None, **time)
 
 
 def matches(payment: Payment, receipt: Receipt) -> bool:

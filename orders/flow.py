@@ -21,7 +21,7 @@ from generation.moves import bear
 from orders import checkout, freeze, kept, mail
 from orders.freeze import price
 from orders.models import Order, OrderItem
-from orders.moves import may_move_order, move_order, write_draft
+from orders.moves import may_move_order, move_order, touch, write_draft
 from waistheart import clock, guards
 from waistheart.models import User
 
@@ -49,6 +49,7 @@ def ask_payment(*, order: Order, declarations: dict, expected_price: int) -> Ask
     ends here too, and a new one is made. A change of the order since it was read makes it lose.
     """
     if order.status == Order.Status.AWAITING_PAYMENT and order.payment:
+        touch(order_id=order.pk)
         known = look(order.payment) if order.payment.session_id else "open"
         order.refresh_from_db()
         if order.payment:
@@ -117,6 +118,7 @@ def reopen(*, order: Order) -> str:
     payment = order.payment
     if order.status != Order.Status.AWAITING_PAYMENT or payment is None:
         return _after_reopen(order)
+    touch(order_id=order.pk)
     payment = checkout.open_session(payment)
     if payment.session_id and payment.status in checkout.WAITING:
         try:

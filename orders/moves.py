@@ -30,6 +30,11 @@ def write_draft(*, order_id: int, writes: int | None = None, **fields: Any) -> N
     guards.must("order.draft", rows.update(writes=F("writes") + 1, touched_at=clock.now(), **fields))
 
 
+def touch(*, order_id: int) -> None:
+    """The customer is at an order that waits for payment: once it is a draft again, its time counts from now."""
+    Order.objects.filter(pk=order_id, status=Order.Status.AWAITING_PAYMENT).update(touched_at=clock.now())
+
+
 def write_order(*, order_id: int) -> None:
     """Write the anchor of an order's items and photos, in whatever state, without counting as a change of what was approved."""
     guards.must("order.anchor", Order.objects.filter(pk=order_id).update(writes=F("writes")))
@@ -44,7 +49,6 @@ def _written(name: str, fields: dict[str, Any]) -> dict[str, Any]:
     return {
         "status": ORDER.by_name[name].target,
         "state_since": clock.now(),
-        "touched_at": clock.now(),
         "writes": F("writes") + 1,
         **fields,
     }
