@@ -79,10 +79,15 @@ def review(job: Job) -> str:
 
 def review_is_over(job: Job) -> bool:
     """Whether the job has waited for a person longer than we let the customer's money wait."""
-    if job.reason == "restore_incomplete":
+    if not gives_back(job):
         return False
     over = clock.ago(settings.REVIEW_GIVE_BACK_SECONDS)
     return Job.objects.filter(pk=job.pk, version=job.version, status="review", state_since__lte=over).exists()
+
+
+def gives_back(job: Job) -> bool:
+    """Whether the clock ends this review at all: what is not all there cannot be given back, and waits for a person."""
+    return job.reason != "restore_incomplete"
 
 
 def give_back(job: Job) -> str:

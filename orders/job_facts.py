@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
+from django.utils import timezone
 
 from billing.models import Entry
 from generation.models import Job, JobEvent, ProviderAccount
@@ -16,11 +17,25 @@ from generation.states import JobStatus
 
 @dataclass(frozen=True, kw_only=True)
 class Returned:
-    """What the ledger says came back for one job: credits released, those of them that can be spent, and until when."""
+    """What the ledger says came back for one job: credits released, those of them that can be spent now, and until when.
+
+    When none can be spent because they lapsed, `available` is 0 and `lapsed_at` says when they did.
+    """
 
     credits: int
     available: int
     expires_at: datetime
+    lapsed_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What came back into one grant, and when that lapsed."""
+
+    credits: int
+    available: int
+    expires_at: datetime
+    lapsed_at: datetime | None
 
 
 def ends(jobs: Sequence[Job]) -> dict[int, JobEvent]:
@@ -38,18 +53,33 @@ def returned(jobs: Sequence[Job]) -> dict[int, Returned]:
         return {}
     # "granted" under a hold's name: staff replaced what could not be put back.
     kinds = (Entry.Kind.RELEASED, Entry.Kind.GRANTED)
+    # An expiry takes all that is available in its grant: what came back before it has lapsed with it, whatever came later.
+    later = Entry.objects.filter(kind=Entry.Kind.EXPIRED, grant=OuterRef("grant"), pk__gt=OuterRef("pk")).order_by("pk")
     rows = Entry.objects.filter(kind__in=kinds, occasion__in=holds).select_related("grant")
-    found: dict[int, list[Entry]] = {}
-    for row in rows:
-        found.setdefault(holds[row.occasion], []).append(row)
-    return {
-        hold: Returned(
-            credits=sum(part.credits for part in parts),
-            available=sum(part.available for part in parts),
-            expires_at=min(part.grant.expires_at for part in parts),
-        )
-        for hold, parts in found.items()
-    }
+    found: dict[int, list[_Part]] = {}
+    for row in rows.annotate(lapse=Subquery(later.values("at")[:1])):
+        found.setdefault(holds[row.occasion], []).append(_part(row, row.lapse))
+    return {hold: _whole(parts) for hold, parts in found.items()}
+
+
+def _part(row: Entry, lapse: datetime | None) -> _Part:
+    ends = row.grant.expires_at
+    over = ends <= timezone.now()  # also when the sweep has not yet written the line
+    # A grant that took credits back later has another end by now, and the line tells; else the line is only a little late.
+    lapsed_at = min(lapse, ends) if lapse else ends if over else None
+    return _Part(row.credits, row.available, ends, lapsed_at if row.available else None)
+
+
+def _whole(parts: Sequence[_Part]) -> Returned:
+    living = [part for part in parts if not part.lapsed_at]
+    available = sum(part.available for part in living)
+    lapses = [part.lapsed_at for part in parts if part.lapsed_at]
+    return Returned(
+        credits=sum(part.credits for part in parts),
+        available=available,
+        expires_at=min(part.expires_at for part in living or parts),
+        lapsed_at=max(lapses) if lapses and not available else None,
+    )
 
 
 def held(jobs: Sequence[Job]) -> set[tuple[str, str]]:

@@ -1,9 +1,13 @@
 """Money that came for an order and started nothing: it is kept, looked at by a person, or back where it came from."""
 
+from datetime import datetime
 from enum import StrEnum
 
+from django.db.models import Max, Q
+from django.utils import timezone
+
 from billing import ledger
-from billing.models import Entry, Payment
+from billing.models import Entry, Grant, Payment
 from billing.receipts import Receipt
 from orders import mail
 from orders.models import Order
@@ -14,6 +18,7 @@ class Fate(StrEnum):
 
     KEPT = "kept"
     MISMATCHED = "mismatched"
+    EXPIRED = "expired"
     RETURNED = "returned"
 
 
@@ -43,7 +48,7 @@ def order_of(payment: Payment) -> Order | None:
 
 
 def of(order: Order) -> Fate | None:
-    """What became of money that came for this order and did not start it; None when there was none. One statement, or two."""
+    """What became of money that came for this order and did not start it; None when there was none. One statement, or a few."""
     rows = Payment.objects.filter(reference=f"order:{order.code}", status__in=["received", "mismatched", "returned"])
     fates = {_fate(payment) for payment in rows.exclude(order=order)}
     return next((fate for fate in Fate if fate in fates), None)
@@ -56,8 +61,26 @@ def of_payment(payment: Payment, order: Order | None) -> Fate | None:
     return _fate(payment) if came and not started else None
 
 
+def lapsed_at(code: str) -> datetime | None:
+    """When what was kept for this order's owner lapsed; None when nothing did."""
+    lapses = [_lapsed_at(payment) for payment in Payment.objects.filter(reference=f"order:{code}", status="received")]
+    return max((lapse for lapse in lapses if lapse), default=None)
+
+
 def _fate(payment: Payment) -> Fate:
     if payment.status != Payment.Status.RECEIVED:
         return Fate(payment.status)
-    gone = Entry.objects.filter(kind="withdrawn", grant__payment=payment, occasion=f"payment:{payment.pk}").exists()
-    return Fate.RETURNED if gone else Fate.KEPT
+    if Entry.objects.filter(kind="withdrawn", grant__payment=payment, occasion=f"payment:{payment.pk}").exists():
+        return Fate.RETURNED
+    return Fate.EXPIRED if _lapsed_at(payment) else Fate.KEPT
+
+
+def _lapsed_at(payment: Payment) -> datetime | None:
+    """When the last of a payment's credits lapsed; None while any is there, and when none ever did."""
+    lapse = Max("entries__at", filter=Q(entries__kind="expired"))
+    grant = Grant.objects.filter(payment=payment).annotate(lapse=lapse).first()
+    if grant is None or (grant.available and grant.expires_at > timezone.now()):
+        return None
+    if grant.available:
+        return grant.expires_at
+    return min(grant.lapse, grant.expires_at) if grant.lapse else None

@@ -4,8 +4,8 @@ from django.conf import settings
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from orders.moments import day
 from orders.progress import ItemProgress, State
-from orders.words import day
 
 
 def promise(price: str) -> SafeString:
@@ -31,6 +31,13 @@ def money(item: ItemProgress) -> SafeString | str:
     if item.returned is None:
         return "A person is checking the payment for this video."
     available, credits = item.returned.available, item.returned.credits
+    if item.returned.lapsed_at:
+        came = "Your credit came back and was" if credits == 1 else f"Your {credits} credits came back and were"
+        return format_html(
+            "{} kept for you until {}. Nobody used what was left, and it has lapsed.",
+            came,
+            day(item.returned.lapsed_at),
+        )
     if available <= 0:
         return "The payment for this video is disputed or was taken back by the bank, so its credit cannot be used now."
     if available < credits:

@@ -193,10 +193,11 @@ def _age(moment: datetime) -> float:
 
 
 def deleted_by(*, job: Job) -> datetime | None:
-    """When the video of a delivered job is deleted."""
+    """When the video of a delivered job is deleted: today, where that is overdue."""
     if job.status != JobStatus.COMPLETED:
         return None
-    return job.keep_until or job.state_since + timedelta(seconds=settings.VIDEO_KEPT_SECONDS)
+    until = job.keep_until or job.state_since + timedelta(seconds=settings.VIDEO_KEPT_SECONDS)
+    return max(until, timezone.now())
 
 
 def payment_pending(*, order: Order) -> bool:

@@ -1,17 +1,18 @@
-"""What a customer reads in each state of an order (headings and sentences), and how moments are written."""
+"""What a customer reads in each state of an order (headings and sentences)."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.conf import settings
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from generation import watch
 from orders import kept
 from orders.came_words import money_that_came
 from orders.models import Order
+from orders.moments import moment, span
 from orders.progress import ItemProgress, Progress, State
 
 HEADINGS = {
@@ -91,7 +92,7 @@ def sentence(order: Order, progress: Progress) -> SafeString | str:
         State.QUEUED: format_html("Videos usually take 1 to 5 minutes. {}", _close(order)),
         State.MAKING: _close(order),
         State.SAVING: "We are checking and saving your video.",
-        State.HELD: _held(order),
+        State.HELD: _held(progress),
         State.STAFF: _staff(progress),
     }.get(progress.state, "")
 
@@ -119,46 +120,10 @@ def reason(item: ItemProgress) -> str:
     return REASONS.get(item.reason) or NO_REASON.get(item.state, "")
 
 
-def moment(value: datetime) -> SafeString:
-    """A date and time in the shop's zone with its name; a script rewrites it in the visitor's own."""
-    local = timezone.localtime(value)
-    return format_html(
-        '<time datetime="{}" data-local="moment">{} {}</time>',
-        value.isoformat(timespec="seconds"), date_format(local, "j F Y, H:i"), local.tzname() or settings.TIME_ZONE,
-    )  # fmt: skip
-
-
-def clock(value: datetime) -> SafeString:
-    """The time of day in the shop's zone with its name, for something that happened a short while ago."""
-    local = timezone.localtime(value)
-    return format_html(
-        '<time datetime="{}" data-local="clock">{} {}</time>',
-        value.isoformat(timespec="seconds"),
-        date_format(local, "H:i"),
-        local.tzname() or settings.TIME_ZONE,
-    )
-
-
-def day(value: datetime) -> SafeString:
-    """A date in the shop's zone."""
-    return format_html(
-        '<time datetime="{}">{}</time>', f"{value:%Y-%m-%d}", date_format(timezone.localtime(value), "j F Y")
-    )
-
-
 def address(value: str) -> SafeString:
     """An e-mail address that stays in one line if it can, and else goes on at its @ or a dot, not inside a word."""
     parts = format_html_join("", "{}<wbr>", ((part,) for part in re.findall(r"[@.]?[^@.]+|[@.]", value)))
     return format_html('<span class="address">{}</span>', parts)
-
-
-def span(seconds: float) -> str:
-    """A length of time in the largest unit that fits: "24 hours", "30 days"."""
-    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= 2 * size or (seconds >= size and unit == "minute"):
-            count = round(seconds / size)
-            return f"{count} {unit}{'' if count == 1 else 's'}"
-    return f"{round(seconds)} seconds"
 
 
 def _unpaid(order: Order, progress: Progress) -> SafeString | str:
@@ -170,20 +135,25 @@ def _close(order: Order) -> SafeString:
     return format_html("You can close this page; we will e-mail {}.", address(order.email))
 
 
-def _held(order: Order) -> SafeString:
-    until = (order.paid_at or order.state_since) + timedelta(seconds=settings.QUEUE_DEADLINE_SECONDS)
+def _held(progress: Progress) -> SafeString:
+    """A job queued again by a person counts anew, as its deadline does."""
+    since = [item.job.state_since for item in progress.items if item.state == State.HELD and item.job]
+    until = min(since, default=timezone.now()) + timedelta(seconds=settings.QUEUE_DEADLINE_SECONDS)
     return format_html(
-        "The delay is on our side. We try again automatically every {}. If it is not ready by {} a person takes over.",
-        span(settings.OUT_OF_CREDITS_RETRY_SECONDS), moment(until),
+        "The delay is on our side. We try again automatically every {}. {}", span(settings.OUT_OF_CREDITS_RETRY_SECONDS),
+        format_html("If it is not ready by {} a person takes over.", moment(until)) if until > timezone.now() else "A person takes over now.",
     )  # fmt: skip
 
 
 def _staff(progress: Progress) -> SafeString | str:
-    """The promise counts from when the first video came to a person, and ends when the shop gives back by itself."""
-    since = [item.job.state_since for item in progress.items if item.state == State.STAFF and item.job]
-    if not since:
+    """The promise counts from when the first video came to a person, and ends when the shop gives back by itself: not before that
+    is late, and not where it never does."""
+    jobs = [item.job for item in progress.items if item.state == State.STAFF and item.job]
+    if not jobs:
         return ""
-    until = min(since) + timedelta(seconds=settings.REVIEW_GIVE_BACK_SECONDS)
+    until = min(job.state_since for job in jobs) + timedelta(seconds=settings.REVIEW_GIVE_BACK_SECONDS)
+    dated = until > timezone.now() and all(watch.gives_back(job) for job in jobs)
     return format_html(
-        "We will e-mail you by {} with the video, or to say that what you paid for it is yours again.", moment(until)
+        "We will e-mail you{} with the video, or to say that what you paid for it is yours again.",
+        format_html(" by {}", moment(until)) if dated else "",
     )

@@ -3,15 +3,15 @@
 from django import template
 from django.conf import settings
 
-from orders import came_words, money, money_words, progress, words
+from orders import came_words, moments, money, money_words, progress, words
 from orders.models import Order, OrderItem
 from orders.progress import ItemProgress, State
 
 register = template.Library()
-register.filter("moment", words.moment)
-register.filter("clock", words.clock)
-register.filter("day", words.day)
-register.filter("span", words.span)
+register.filter("moment", moments.moment)
+register.filter("clock", moments.clock)
+register.filter("day", moments.day)
+register.filter("span", moments.span)
 register.filter("reason", words.reason)
 register.filter("address", words.address)
 register.filter("money_sentence", money_words.money)
@@ -49,4 +49,4 @@ def megabytes(value: int) -> str:
 @register.filter
 def kept(what: str) -> str:
     """How long a "photo" or a "video" is kept, in words."""
-    return words.span({"photo": settings.PHOTO_KEPT_SECONDS, "video": settings.VIDEO_KEPT_SECONDS}[what])
+    return moments.span({"photo": settings.PHOTO_KEPT_SECONDS, "video": settings.VIDEO_KEPT_SECONDS}[what])

@@ -12,7 +12,7 @@ from django.utils.html import escape
 from billing.models import Entry
 from generation.models import Job, ProviderAccount
 from generation.providers import get_provider
-from orders import estimates, progress, visits, words
+from orders import estimates, moments, progress, visits
 from orders.models import Order, Photo
 from tests.orders import shop
 
@@ -284,7 +284,7 @@ def test_staff_promise_a_day_and_hour(client: Client):
     order = shop.paid("review", reason="deadline")
     Job.objects.update(state_since=timezone.now() - timedelta(days=1))
     until = Job.objects.get().state_since + timedelta(seconds=259200)
-    assert escape(words.date_format(until, "j F Y, H:i")) in text(client, shop.url(order))
+    assert escape(moments.date_format(until, "j F Y, H:i")) in text(client, shop.url(order))
 
 
 def test_a_job_state_this_code_does_not_know_is_shown_as_waiting(client: Client):
