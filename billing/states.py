@@ -37,7 +37,10 @@ PAYMENT = Machine(
         ),
         Move("expire", ("open",), "expired", by="the processor says expired"),
         Move(
-            "fail", ("open", "pending"), "failed", by="the processor says failed, or refuses to make a session for good"
+            "fail",
+            ("open", "pending"),
+            "failed",
+            by="the processor says failed, refuses to make a session for good, or knows no such session (staff)",
         ),
         Move(
             "mismatch",

@@ -10,7 +10,7 @@ from datetime import timedelta
 from django.db.models import F, Q
 from django.utils import timezone
 
-from billing import ledger
+from billing import ledger, looks
 from billing.gateway import get_gateway
 from billing.gateway_errors import GatewayError
 from billing.models import Grant, Payment
@@ -36,10 +36,10 @@ def claim_payments() -> Iterator[int]:
             yield payment_id
 
 
-def postpone(payment: Payment) -> None:
+def postpone(payment: Payment, error: Exception) -> None:
     """A payment that raised what nobody explains waits a quarter of an hour; after ten times it is on the money list only."""
     rows = Payment.objects.filter(pk=payment.pk)
-    rows.update(failures=F("failures") + 1)
+    rows.update(failures=F("failures") + 1, last_error=f"{type(error).__name__}: {error}"[:300])
     rows.filter(status__in=["open", "pending"]).update(next_look_at=clock.after(900))
 
 
@@ -57,6 +57,7 @@ def paid_but_not_received() -> list[Payment]:
         ids = list(get_gateway().recent_paid(since=timezone.now() - LIST_BACK))
     except GatewayError as error:
         log.warning("could not list paid sessions: %s", error)
+        looks.unanswered(error)
         return []
     found: list[Payment] = []
     for at in range(0, len(ids), PAGE):

@@ -1,5 +1,6 @@
 """The money list, oldest first: payments that came otherwise than they were asked for, that raised, or that never end."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
@@ -13,20 +14,16 @@ from waistheart import console
 from waistheart.console_acts import Act, Refused, WithActs
 
 
-def attach(payment: Payment, actor: str, reason: str) -> bool:
-    """Accept the money as it came."""
-    try:
-        return money_list.attach(payment=payment)
-    except money_list.NotNow as error:
-        raise Refused(str(error)) from error
+def verb(act: Callable[..., bool]) -> Callable[[Payment, str, str], bool]:
+    """One of the money list's acts as a button: what it would not do, staff read."""
 
+    def do(payment: Payment, actor: str, reason: str) -> bool:
+        try:
+            return act(payment=payment)
+        except money_list.NotNow as error:
+            raise Refused(str(error)) from error
 
-def returned(payment: Payment, actor: str, reason: str) -> bool:
-    """Write down that it went back."""
-    try:
-        return money_list.returned(payment=payment)
-    except money_list.NotNow as error:
-        raise Refused(str(error)) from error
+    return do
 
 
 ACTS = (
@@ -34,17 +31,25 @@ ACTS = (
         "attach", "Attach",
         "The money is accepted as it came, and the credits that were sold are kept for their owner. The order it was for is a "
         "draft again and is not started. The processor is asked once more before.",
-        "Gets the mail that credits are kept.", "No; money can still be returned at the processor.", attach, needs_reason=True,
+        "Gets the mail that credits are kept.", "No; money can still be returned at the processor.", verb(money_list.attach),
+        needs_reason=True,
     ),
     Act(
         "returned", "Has been returned",
         "The payment leaves this list, if the processor says that all of it went back.",
-        "Is told by the bank.", "No.", returned, needs_reason=True,
+        "Is told by the bank.", "No.", verb(money_list.returned), needs_reason=True,
     ),
     Act(
         "look", "Look again", "The processor is asked about it now, and what it says is done; if that fails again, you are told why and it stays here.",
         "Is told when the payment is received.", "It comes back to this list by itself if it still fails.",
-        lambda payment, actor, reason: money_list.look_again(payment=payment),
+        verb(money_list.look_again), done="left this list",
+    ),
+    Act(
+        "end_missing", "No such session",
+        "The payment ends as failed, if the processor says that its session does not exist, and its order is a draft again. Make "
+        "sure first that the key in use belongs to the account the session was made in: another account knows nothing of it either.",
+        "Reads on the order's page that we could not find out whether a payment was made, and whom to write to.",
+        "If the session turns up and was paid, its credits are kept for their owner.", verb(money_list.end_missing), needs_reason=True,
     ),
     Act(
         "note", "Note", "A note is kept in the payment's history.", "Is not told.", "Write another one.",
@@ -57,7 +62,7 @@ ACTS = (
 class MoneyListAdmin(WithActs, PaymentAdmin):
     acts = ACTS
     ordering = ("state_since", "pk")
-    list_display = ("reference", "status", "since", "asked", "came", "email", "session_id", "payment_intent")
+    list_display = ("reference", "status", "since", "why", "asked", "came", "email", "session_id", "payment_intent")
     list_filter = ("state_since", "currency")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Payment]:
@@ -83,6 +88,10 @@ class MoneyListAdmin(WithActs, PaymentAdmin):
     @admin.display(description="on this list for", ordering="state_since")
     def since(self, payment: Payment) -> str:
         return console.age(payment.state_since, red_after=86400)
+
+    @admin.display(description="why")
+    def why(self, payment: Payment) -> str:
+        return money_list.why(payment)
 
     @admin.display(description="asked")
     def asked(self, payment: Payment) -> str:

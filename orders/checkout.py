@@ -4,6 +4,7 @@ import logging
 
 from django.db.models import F
 
+from billing import looks
 from billing.gateway import get_gateway
 from billing.gateway_errors import GatewayError, GatewayRefused
 from billing.models import Payment
@@ -55,7 +56,7 @@ def open_session(payment: Payment) -> Payment:
         end_payment("fail", payment, last_error=str(error)[:300])
     except GatewayError as error:
         log.error("no session for payment %s now: %s", payment.key, error)
-        Payment.objects.filter(pk=payment.pk).update(last_error=str(error)[:300])
+        looks.unanswered(error, payment)
     else:
         _keep_session(payment, session.id, session.url)
     return Payment.objects.get(pk=payment.pk)

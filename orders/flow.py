@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from billing import ledger
+from billing import ledger, looks
 from billing.gateway import get_gateway
 from billing.gateway_errors import GatewayError, GatewayMisconfigured
 from billing.models import Payment
@@ -25,7 +25,7 @@ from orders.moves import may_move_order, move_order, touch, write_draft
 from waistheart import clock, guards
 from waistheart.models import User
 
-__all__ = ["Asked", "apply", "ask_payment", "came_back", "can_cancel", "cancel", "look", "price", "reopen", "settle"]
+__all__ = ["Asked", "apply", "ask_payment", "can_cancel", "cancel", "look", "price", "reopen", "settle"]
 
 log = logging.getLogger(__name__)
 SESSION_SECONDS = 23 * 3600
@@ -122,7 +122,8 @@ def reopen(*, order: Order) -> str:
     payment = checkout.open_session(payment)
     if payment.session_id and payment.status in checkout.WAITING:
         try:
-            apply(payment, get_gateway().expire(session_id=payment.session_id))
+            with looks.asking(payment):
+                apply(payment, get_gateway().expire(session_id=payment.session_id))
         except (GatewayError, checkout.MoneyStuck) as error:
             log.warning("could not end the session of payment %s: %s", payment.key, error)
             return "gateway_down"
@@ -137,15 +138,6 @@ def _after_reopen(order: Order) -> str:
 
 
 # --- paid ------------------------------------------------------------------------------------------------------------
-
-
-def came_back(*, session_id: str) -> Payment | None:
-    """The customer is back from the payment page: look the session up, settle, and answer the payment; None for a foreign session."""
-    payment = Payment.objects.filter(session_id=session_id).first()
-    if payment is not None:
-        look(payment)
-        payment.refresh_from_db()
-    return payment
 
 
 def look(payment: Payment) -> str:
@@ -170,7 +162,8 @@ def settle(payment: Payment) -> str:
     payment = checkout.open_session(payment)
     if not payment.session_id:
         return payment.status
-    return apply(payment, get_gateway().look_up(session_id=payment.session_id))
+    with looks.asking(payment):
+        return apply(payment, get_gateway().look_up(session_id=payment.session_id))
 
 
 def apply(payment: Payment, receipt: Receipt) -> str:
@@ -184,8 +177,10 @@ def apply(payment: Payment, receipt: Receipt) -> str:
         if checkout.matches(payment, receipt):
             checkout.judge("receive", payment, _settle(payment, receipt))
         else:
-            log.error("ALARM payment %s was paid with %s %s", payment.key, receipt.amount, receipt.currency)
-            checkout.judge("mismatch", payment, checkout.mismatch(payment, receipt))
+            outcome = checkout.mismatch(payment, receipt)
+            if outcome.won:
+                log.error("ALARM payment %s was paid with %s %s", payment.key, receipt.amount, receipt.currency)
+            checkout.judge("mismatch", payment, outcome)
     elif receipt.status == "pending" and payment.status == "open":
         checkout.judge("wait", payment, checkout.wait(payment))
     elif receipt.status == "expired" and payment.status == "open":

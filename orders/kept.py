@@ -1,4 +1,7 @@
-"""Money that came for an order and started nothing: it is kept, looked at by a person, or back where it came from."""
+"""Money that came for an order and started nothing: it is kept, looked at by a person, or back where it came from.
+
+A payment that ended without the processor knowing its session belongs here too: perhaps money came.
+"""
 
 from datetime import datetime
 from enum import StrEnum
@@ -7,6 +10,7 @@ from django.db.models import Max, Q
 from django.utils import timezone
 
 from billing import ledger
+from billing.looks import MISSING
 from billing.models import Entry, Grant, Payment
 from billing.receipts import Receipt
 from orders import mail
@@ -20,6 +24,12 @@ class Fate(StrEnum):
     MISMATCHED = "mismatched"
     EXPIRED = "expired"
     RETURNED = "returned"
+    UNCONFIRMED = "unconfirmed"
+
+
+CAME = Q(status__in=["received", "mismatched", "returned"])
+# The processor knew no session of it when staff ended it: nobody can say that no money was taken.
+NOT_KNOWN = Q(status="failed", last_error__startswith=MISSING)
 
 
 def keep(*, payment: Payment, order: Order | None, receipt: Receipt) -> None:
@@ -49,16 +59,27 @@ def order_of(payment: Payment) -> Order | None:
 
 def of(order: Order) -> Fate | None:
     """What became of money that came for this order and did not start it; None when there was none. One statement, or a few."""
-    rows = Payment.objects.filter(reference=f"order:{order.code}", status__in=["received", "mismatched", "returned"])
+    rows = Payment.objects.filter(CAME | NOT_KNOWN, reference=f"order:{order.code}")
     fates = {_fate(payment) for payment in rows.exclude(order=order)}
     return next((fate for fate in Fate if fate in fates), None)
+
+
+def untaken(order: Order) -> bool:
+    """Whether it may be said without asking the processor that no money was taken: this order never had a payment page."""
+    return not Payment.objects.filter(reference=f"order:{order.code}").exists()
+
+
+def is_coming(order: Order) -> bool:
+    """Whether the money of an order that still waits for it is known to be here or on its way."""
+    waits = order.status == Order.Status.AWAITING_PAYMENT and order.payment
+    return bool(waits and order.payment and order.payment.status in (Payment.Status.PENDING, Payment.Status.RECEIVED))
 
 
 def of_payment(payment: Payment, order: Order | None) -> Fate | None:
     """The same for one payment: None when no money came with it, or when it started the order."""
     started = order is not None and order.status == Order.Status.PAID and order.payment_id == payment.pk
-    came = payment.status in (Payment.Status.RECEIVED, Payment.Status.MISMATCHED, Payment.Status.RETURNED)
-    return _fate(payment) if came and not started else None
+    tells = Payment.objects.filter(CAME | NOT_KNOWN, pk=payment.pk).exists()
+    return _fate(payment) if tells and not started else None
 
 
 def lapsed_at(code: str) -> datetime | None:
@@ -68,6 +89,8 @@ def lapsed_at(code: str) -> datetime | None:
 
 
 def _fate(payment: Payment) -> Fate:
+    if payment.status == Payment.Status.FAILED:
+        return Fate.UNCONFIRMED
     if payment.status != Payment.Status.RECEIVED:
         return Fate(payment.status)
     if Entry.objects.filter(kind="withdrawn", grant__payment=payment, occasion=f"payment:{payment.pk}").exists():

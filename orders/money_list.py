@@ -1,13 +1,16 @@
-"""Money that came otherwise than it was asked for: what staff may do with it. The processor is asked again before anything moves."""
+"""Money that came otherwise than it was asked for, or may have come: what staff may do with it.
+
+The processor is asked again before anything moves.
+"""
 
 import logging
 
 from django.conf import settings
 from django.db.models import Q
 
-from billing import ledger
+from billing import ledger, looks
 from billing.gateway import get_gateway
-from billing.gateway_errors import GatewayError
+from billing.gateway_errors import GatewayError, GatewayRefused
 from billing.models import Payment
 from billing.moves import move_payment
 from billing.receipts import Receipt
@@ -19,16 +22,36 @@ from waistheart import clock, guards
 
 log = logging.getLogger(__name__)
 PENDING_SECONDS = 7 * 86400
+# The sweep looks every quarter of an hour: an hour after its page has closed the processor should have told us how it ended.
+OVERDUE_SECONDS = 3600
 
 
 def needs_a_person() -> Q:
-    """Mismatched money; a payment that raised again and again; money on its way for longer than banks take."""
+    """Mismatched money; a payment that raised again and again; money on its way for longer than banks take; a payment page whose
+    time is over and of which the processor has not told us how it ended."""
     ended = Q(status__in=[Payment.Status.RECEIVED, Payment.Status.RETURNED])
     return (
         Q(status=Payment.Status.MISMATCHED)
         | (~ended & Q(failures__gte=POISON))
         | Q(status=Payment.Status.PENDING, state_since__lte=clock.ago(PENDING_SECONDS))
+        | overdue()
     )
+
+
+def overdue() -> Q:
+    """A payment page that has closed a while ago, and still nobody knows whether it was paid."""
+    return Q(status=Payment.Status.OPEN, session_expires_at__lte=clock.ago(OVERDUE_SECONDS))
+
+
+def why(payment: Payment) -> str:
+    """Why a payment is on the list."""
+    if payment.status == Payment.Status.MISMATCHED:
+        return "another sum came than was asked for"
+    if payment.failures >= POISON:
+        return f"raised {payment.failures} times: {payment.last_error}"
+    if payment.status == Payment.Status.PENDING:
+        return "on its way for longer than banks take"
+    return f"its page has closed, and nobody knows whether it was paid: {payment.last_error or 'not looked at since'}"
 
 
 class NotNow(Exception):
@@ -48,7 +71,10 @@ def attach(*, payment: Payment) -> bool:
 
 
 def look_again(*, payment: Payment) -> bool:
-    """Look at it at once, as if it had never raised. False: it has ended; NotNow: it could not be looked at, or raises still."""
+    """Look at it at once, as if it had never raised; true when it leaves this list. False: it has ended.
+
+    NotNow: it could not be looked at, raises still, or the processor says what it said before.
+    """
     if payment.status in PAYMENT.final:
         return False
     try:
@@ -60,7 +86,31 @@ def look_again(*, payment: Payment) -> bool:
         raise NotNow(f"it still fails: {type(error).__name__}: {error}") from error
     Payment.objects.filter(pk=payment.pk).update(failures=0)
     Payment.objects.filter(pk=payment.pk, status__in=checkout.WAITING).update(next_look_at=clock.now())
+    still = Payment.objects.filter(needs_a_person(), pk=payment.pk).first()
+    if still is not None:
+        raise NotNow(f"the processor was asked, and it stays {still.status}: {why(still)}")
     return True
+
+
+def end_missing(*, payment: Payment) -> bool:
+    """End a payment whose session the processor says does not exist; its order is a draft again. False: it had moved on.
+
+    NotNow while its page may be open, and when the processor says anything else. Should the session turn up after all, and be paid,
+    the payment is received as any that had failed.
+    """
+    if payment.status != Payment.Status.OPEN:
+        return False
+    if not Payment.objects.filter(overdue(), pk=payment.pk).exists():
+        raise NotNow("its payment page may still be open")
+    try:
+        get_gateway().look_up(session_id=_session(payment))
+    except GatewayRefused as error:
+        if error.code == looks.MISSING:
+            return checkout.end_payment("fail", payment, last_error=str(error)[:300]).won
+        raise NotNow(f"the processor refuses to be asked: {error}") from error
+    except GatewayError as error:
+        raise NotNow(f"the processor could not be asked: {error}") from error
+    raise NotNow("the processor knows this session: look again instead")
 
 
 @guards.block("orders.attach")
@@ -85,12 +135,16 @@ def _returned(payment: Payment) -> None:
 
 
 def _receipt(payment: Payment) -> Receipt:
-    if not payment.session_id:
-        raise NotNow("there is no session to look at")
     try:
-        receipt = get_gateway().look_up(session_id=payment.session_id)
+        receipt = get_gateway().look_up(session_id=_session(payment))
     except GatewayError as error:
         raise NotNow(f"the processor could not be asked: {error}") from error
     if receipt.livemode != settings.LIVE:
         raise NotNow(f"the processor's livemode is {receipt.livemode}")
     return receipt
+
+
+def _session(payment: Payment) -> str:
+    if not payment.session_id:
+        raise NotNow("there is no session to look at")
+    return payment.session_id

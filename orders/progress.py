@@ -16,6 +16,7 @@ from orders.job_facts import Returned
 from orders.models import Order, OrderItem
 
 SLOW_SECONDS = 360
+SEEN_SECONDS = 600  # by then the sweep has looked six times; after that it looks ever less often
 POLLS = ((60, 2), (300, 5), (1800, 15))
 LONGEST_POLL = 60
 
@@ -118,7 +119,9 @@ def _unpaid(order: Order, rows: Sequence[OrderItem]) -> Progress:
     items = tuple(
         ItemProgress(number=row.number, pose_name=row.pose_name or row.pose.name, state=state, job=None) for row in rows
     )
-    return Progress(state=state, items=items, poll=poll_seconds(_age(order.state_since)) if waits else 0)
+    age = _age(order.state_since)
+    slow = state == State.OPEN and (age > SEEN_SECONDS or bool(order.payment and order.payment.last_error))
+    return Progress(state=state, items=items, slow=slow, poll=poll_seconds(age) if waits else 0)
 
 
 def _waiting(order: Order, rows: Sequence[OrderItem], items: tuple[ItemProgress, ...], state: State) -> Progress:

@@ -78,9 +78,9 @@ def look_up(payment_id: int) -> None:
         billing.sweep.looked_up(payment)
     except (GatewayError, OperationalError) as error:
         log.warning("payment %s not looked up now: %s", payment.key, error)
-    except Exception:
+    except Exception as error:
         log.exception("payment %s raised", payment.key)
-        billing.sweep.postpone(payment)
+        billing.sweep.postpone(payment, error)
 
 
 def give_up_session(payment: Payment) -> bool:

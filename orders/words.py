@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from generation import watch
 from orders import kept
-from orders.came_words import money_that_came
+from orders.came_words import money_not_seen, money_that_came
 from orders.models import Order
 from orders.moments import moment, span
 from orders.progress import ItemProgress, Progress, State
@@ -41,7 +41,7 @@ HEADINGS_MANY = {
 }
 LABELS = {
     State.UNPAID: "Not paid yet",
-    State.OPEN: "Not paid yet",
+    State.OPEN: "Payment not seen yet",
     State.PENDING: "Waiting for your bank",
     State.QUEUED: "In the queue",
     State.MAKING: "Being made",
@@ -72,6 +72,8 @@ STEP_NAMES = ("Payment received", "In the queue", "Making your video", "Ready")
 def heading(progress: Progress) -> str:
     """The one heading of the order page."""
     count, ready = len(progress.items), len(progress.ready)
+    if progress.state == State.OPEN and progress.slow:
+        return "We have not seen your payment yet"
     if count == 1:
         return HEADINGS[progress.state]
     if progress.state == State.READY and ready < count:
@@ -82,7 +84,7 @@ def heading(progress: Progress) -> str:
 def sentence(order: Order, progress: Progress) -> SafeString | str:
     """The sentence under it."""
     if progress.slow:
-        return SLOW
+        return money_not_seen(order.code) if progress.state == State.OPEN else SLOW
     if progress.state == State.MAKING and len(progress.items) > 1:
         return f"{len(progress.ready)} of {len(progress.items)} are ready. You can close this page; we e-mail you."
     return {
@@ -128,7 +130,9 @@ def address(value: str) -> SafeString:
 
 def _unpaid(order: Order, progress: Progress) -> SafeString | str:
     fate = kept.of(order) if progress.state == State.UNPAID else None
-    return money_that_came(order.code, fate) if fate else "No money has been taken yet."
+    if fate:
+        return money_that_came(order.code, fate)
+    return "No money has been taken yet." if progress.state == State.UNPAID and kept.untaken(order) else ""
 
 
 def _close(order: Order) -> SafeString:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from functools import wraps
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 
 from billing.models import CreditPack
 from orders import drafts, flow, kept, money
@@ -19,6 +21,10 @@ from waistheart import live
 log = logging.getLogger(__name__)
 
 View = Callable[..., HttpResponseBase]
+# The card processor is given two ways back, with a session and with a draft's key. They stay in the browser's history, in the
+# processor's logs and in their support's mails: they open the order no longer than it can be paid, which is a day at most, and the
+# way back from the page.
+WAY_BACK = timedelta(hours=25)
 
 
 class SeeOther(HttpResponseRedirect):
@@ -91,12 +97,30 @@ def moved_on(request: HttpRequest, order: Order) -> HttpResponse | None:
         return expired(request, order)
     if request.method not in ("GET", "HEAD"):
         return conflict(request, order)
-    return SeeOther(order_url(order) if order.status == Order.Status.PAID else draft_url("review", order))
+    return to_the_order(request, order) if order.status == Order.Status.PAID else SeeOther(draft_url("review", order))
+
+
+def to_the_order(request: HttpRequest, order: Order) -> HttpResponse:
+    """From one of a draft's addresses to the order that it has become; closed, and silent about its code, when that is long ago."""
+    return way_back_closed(request) if way_back_is_over(order) else SeeOther(order_url(order))
+
+
+def way_back_is_over(order: Order) -> bool:
+    """Whether this order was paid so long ago that its draft's addresses lead nowhere."""
+    since = order.payment.created_at if order.payment else order.paid_at
+    return order.status == Order.Status.PAID and since is not None and since < timezone.now() - WAY_BACK
+
+
+def way_back_closed(request: HttpRequest, *, code: str = "") -> HttpResponse:
+    """410: the card processor's way back has closed. The code is said only where nothing else in the address opens the order."""
+    return render(request, "pages/return_closed.html", {"code": code}, status=410)
 
 
 def conflict(request: HttpRequest, order: Order) -> HttpResponse:
     """409: something was posted that this order no longer allows."""
-    order.refresh_from_db(fields=["status"])
+    order.refresh_from_db(fields=["status", "payment", "paid_at"])
+    if way_back_is_over(order):
+        return way_back_closed(request)
     if order.status == Order.Status.EXPIRED:
         return expired(request, order)
     context = {"order": order, "order_url": order_url(order), "paid": order.status == Order.Status.PAID}
@@ -105,7 +129,7 @@ def conflict(request: HttpRequest, order: Order) -> HttpResponse:
 
 def expired(request: HttpRequest, order: Order) -> HttpResponse:
     """410: the draft ended, and its photo is gone."""
-    context = {"pose": first_pose(order), "order": order, "fate": kept.of(order)}
+    context = {"pose": first_pose(order), "order": order, "fate": kept.of(order), "untaken": kept.untaken(order)}
     return render(request, "pages/expired.html", context, status=410)
 
 
@@ -134,7 +158,12 @@ def closed() -> bool:
 
 def closed_page(request: HttpRequest, *, order: Order | None = None) -> HttpResponse:
     """503: buying is closed, also for the draft `order`, whose photo is kept; order pages keep working."""
-    context = {"photo_is_kept": order is not None, "order": order, "fate": kept.of(order) if order else None}
+    context = {
+        "photo_is_kept": order is not None,
+        "order": order,
+        "fate": kept.of(order) if order else None,
+        "untaken": order is None or kept.untaken(order),
+    }
     response = render(request, "pages/closed.html", context, status=503)
     response["Retry-After"] = "900"
     return response

@@ -1,6 +1,5 @@
 """Step 3: to the payment page, and back from it. Nothing in the address of the way back is believed."""
 
-from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -9,6 +8,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from billing.models import Payment
 from orders import flow, forms, kept
 from orders.forms import Fault
 from orders.models import Order
@@ -23,9 +23,6 @@ DECLARATIONS = {
     ),
 }
 NO_MONEY = ("open", "expired", "failed")
-# A session is in the browser's history, in the processor's logs and in their support's mails: it opens the order no longer than it
-# can be paid, which is a day at most, and the way back from the page.
-WAY_BACK = timedelta(hours=25)
 TEXT_VERSION = "2026-12-01"
 
 
@@ -35,6 +32,8 @@ def pay(request: HttpRequest, key: str) -> HttpResponse:
     """Ask for the payment of exactly what the review page showed, and go to the payment page."""
     order = common.draft(key=key)
     if order.status == Order.Status.PAID:
+        return common.to_the_order(request, order)
+    if kept.is_coming(order):
         return SeeOther(common.order_url(order))
     if request.method != "POST":
         return SeeOther(common.draft_url("review", order))
@@ -58,7 +57,9 @@ def reopen(request: HttpRequest, key: str) -> HttpResponse:
     """Close the payment page, so that the order can be changed."""
     order = common.draft(key=key)
     outcome = flow.reopen(order=order) if order.status == Order.Status.AWAITING_PAYMENT else "reopened"
-    if order.status == Order.Status.PAID or outcome in ("paid", "pending"):
+    if order.status == Order.Status.PAID:
+        return common.to_the_order(request, order)
+    if outcome == "pending":
         return SeeOther(common.order_url(order))
     return SeeOther(common.draft_url("review", order) + ("?notice=down" if outcome == "gateway_down" else ""))
 
@@ -85,12 +86,15 @@ def cancelled(request: HttpRequest, key: str) -> HttpResponse:
 def returned(request: HttpRequest) -> HttpResponse:
     """The customer came back from the payment page; whether they paid, the processor is asked."""
     session = request.GET.get("session", "")
-    payment = flow.came_back(session_id=session) if session.isprintable() and 0 < len(session) <= 255 else None
+    sound = session.isprintable() and 0 < len(session) <= 255
+    payment = Payment.objects.filter(session_id=session).first() if sound else None
     if payment is None:
         return render(request, "pages/unmatched.html", {"now": timezone.now()}, status=404)
+    known = flow.look(payment)
+    payment.refresh_from_db()
     code = payment.reference.removeprefix("order:")
-    if payment.created_at < timezone.now() - WAY_BACK:
-        return render(request, "pages/return_closed.html", {"code": code}, status=410)
+    if payment.created_at < timezone.now() - common.WAY_BACK:
+        return common.way_back_closed(request, code=code)
     order = kept.order_of(payment)
     fate = kept.of_payment(payment, order)
     if fate is not None:
@@ -101,7 +105,7 @@ def returned(request: HttpRequest) -> HttpResponse:
     if order.status in (Order.Status.PAID, Order.Status.AWAITING_PAYMENT):
         return SeeOther(common.order_url(order))
     return common.moved_on(request, order) or review.page(
-        request, order, notice="cancelled" if payment.status in NO_MONEY else ""
+        request, order, notice="cancelled" if known in NO_MONEY else ""
     )
 
 

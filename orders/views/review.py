@@ -106,7 +106,13 @@ def page(
     faults: list[Fault] | None = None,
     price_was: int | None = None,
 ) -> HttpResponse:
-    """The review page. What it shows goes along in its form, so that Pay means exactly that."""
+    """The review page. What it shows goes along in its form, so that Pay means exactly that. Where money is known to be coming
+    there is nothing to review: the order's own page says so.
+
+    That no money was taken is said only of an order that never had a payment page, or as a notice by who has just asked.
+    """
+    if kept.is_coming(order):
+        return SeeOther(common.order_url(order))
     item, fate = shown_item(order), kept.of(order)
     paying = order.status == Order.Status.AWAITING_PAYMENT
     offer = common.sold(item.pose)
@@ -122,7 +128,8 @@ def page(
         "notice": NOTICES.get("unpaid" if notice == "cancelled" and fate else notice, ""),
         "fate": fate,
         "down": notice == "down",
-        "said_untaken": fate is not None or notice == "cancelled" or (price_was is not None and price_was != amount),
+        "untaken": kept.untaken(order),
+        "order_url": common.order_url(order) if paying and notice != "cancelled" else "",
         "kept_until": order.touched_at + timedelta(seconds=settings.DRAFT_SECONDS),
         "meant": "" if paying else forms.email_meant(order.email),
         "frame": _frame(item),

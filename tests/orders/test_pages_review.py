@@ -315,3 +315,25 @@ def test_an_expired_draft_says_what_happened(client: Client):
     ):
         assert answer.status_code == 410
         assert "We deleted this photo after 24 hours" in answer.content.decode()
+
+
+@pytest.mark.parametrize("rest", ["photo/", "review/", "pose/", "pay/"])
+def test_a_drafts_addresses_open_a_paid_order_for_a_day(client: Client, rest: str):
+    order = shop.paid("completed")
+    made = Payment.objects.get().created_at
+    Payment.objects.update(created_at=made - timedelta(hours=24, minutes=50))
+    assert client.get(address(order, rest)).headers["Location"] == shop.url(order)
+    Payment.objects.update(created_at=made - timedelta(hours=25, minutes=10))
+    closed = [
+        client.get(address(order, rest)),
+        client.post(address(order, "crop/"), {"crop": "90"}),
+        client.post(address(order, "reopen/")),
+        client.get(f"/pay/cancelled/{order.key}/", follow=True),
+    ]
+    for late in closed:
+        words = late.content.decode()
+        assert late.status_code == 410
+        assert "This way back has closed" in words
+        assert "help@waistheart.example" in words
+        assert order.code not in words, "with the key in the address it would be the order's link"
+    assert client.get(shop.url(order)).status_code == 200, "the order's own link goes on working"
