@@ -3,6 +3,7 @@
 import html
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -67,6 +68,17 @@ def test_a_mail_that_left_late_says_the_same(shop: Shop) -> None:
     message = message_of(Mail.objects.get(kind="could_not_make_it", occasion=f"job:{job.pk}"))
     assert "is back" not in message.subject + str(message.body)
     assert "it has lapsed" in str(message.body)
+
+
+def test_page_and_mail_tell_the_end_that_a_short_grant_got_with_its_return(shop: Shop, settings: Any) -> None:
+    settings.GRANT_SECONDS = DAY
+    job = given_back(shop)
+    shop.sweep()
+    end = Grant.objects.get().expires_at
+    assert end > datetime.now(UTC) + timedelta(days=29)
+    mail = message_of(Mail.objects.get(kind="could_not_make_it", occasion=f"job:{job.pk}"))
+    for read in (text(page(shop, job)), str(mail.body)):
+        assert f"what you paid for this video is kept for you until {written(end)}." in read
 
 
 def test_a_lapsed_credit_stays_lapsed_when_another_comes_back_to_its_grant(shop: Shop) -> None:
