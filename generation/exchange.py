@@ -84,7 +84,7 @@ def _formed(method: str, url: str, headers: Mapping[str, str], body: bytes | Non
             connection.putheader("Content-Length", str(len(body or b"")))
     except (ValueError, http.client.HTTPException) as error:
         raise NothingSent(f"the request cannot be formed: {type(error).__name__}") from error
-    connection.response_class = _Final
+    connection.response_class = Final
     return connection
 
 
@@ -113,7 +113,7 @@ def _exchange(connection: http.client.HTTPConnection, body: bytes | None, limit:
     return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, answer)
 
 
-class _Final(http.client.HTTPResponse):
+class Final(http.client.HTTPResponse):
     """The answer itself. What comes before it (100, 102, 103 ...) says only that one is on its way; `http.client` skips 100 alone."""
 
     def begin(self) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from generation.body import begin
+from generation.exchange import Final
 from generation.outbound import TransferFailed, connect, target
 from waistheart import storage
 
@@ -67,6 +68,7 @@ def fetch(
     deadline = time.monotonic() + deadline_seconds
     wanted = target(url, allowed_hosts=allowed_hosts, live=live)
     connection = connect(wanted, live=live, deadline=deadline, read_seconds=read_seconds)
+    connection.response_class = Final
     with _Watch(connection, deadline) as watch:
         with _named(watch):
             connection.request("GET", wanted.path, headers=HEADERS)
