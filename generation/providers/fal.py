@@ -8,15 +8,16 @@
 | 401, other 403; 307 and 308 on the POST                  | Misconfigured                                   |
 | 404 on the POST                                          | Misconfigured, this model only                  |
 | 429                                                      | RateLimited                                     |
-| 422 `content_policy_violation`                           | Rejected moderation / refused                   |
-| 422 `image_load_error`, `file_download_error`            | Unavailable (image) / failed, kind image        |
-| other 400, 413, 422                                      | Rejected invalid_input / refused                |
+| 400, 413, 422 with a `detail` that lists typed errors:   | a refusal of the input; without, see below      |
+| - `content_policy_violation`                             | Rejected moderation / refused                   |
+| - `image_load_error`, `file_download_error`              | Unavailable (image) / failed, kind image        |
+| - any other type                                         | Rejected invalid_input / refused                |
 | any other answer to the POST, and no answer              | UnknownOutcome: it is never sent again for that |
 | `IN_QUEUE`, `IN_PROGRESS`                                | running                                         |
 | `COMPLETED` and a result with `video.url`                | done                                            |
 | `COMPLETED`, an error named, and a result of 5xx         | failed, known not to be billed                  |
 | any other status, or no JSON, where one reads            | Unavailable: read again later                   |
-| 404 on status or result                                  | gone                                            |
+| 404 with a JSON object on status or result               | gone                                            |
 | any other word                                           | running, and the word is told                   |
 
 There is no key of ours in their API: a lost submit is found by our unique image address in the list by endpoint, and an empty list
@@ -130,12 +131,14 @@ class Fal:
             cursor = data.get("next_cursor")
             if not cursor or not data.get("has_more", True):
                 return
+            if not isinstance(cursor, str | int) or not str(cursor).isprintable():  # half a character cannot be sent
+                raise base.Unavailable("list: a cursor that cannot be asked with")
             query["cursor"] = str(cursor)
 
     def fetch_status(self, handle: Handle, *, model: str) -> Snapshot:
         known = self._handle(handle.external_id, model)
         status = self._read(handle.status_url or known.status_url)
-        if status.status == 404:
+        if status.status == 404 and words.body_of(status):
             return Snapshot(State.GONE, "status: 404")
         said = _understood(status)
         word = said.get("status")
@@ -160,15 +163,14 @@ class Fal:
             video = data.get("video")
             found = video.get("url") if isinstance(video, dict) else None
             return Snapshot(State.DONE, url=found if isinstance(found, str) else "")
-        if answer.status == 404:
+        if answer.status == 404 and data:
             return Snapshot(State.GONE, "result: 404")
         if answer.status == 499:
             return Snapshot(State.CANCELLED, detail)
         if answer.status >= 500 and (failed or answer.headers.get("x-fal-error-type")):
             return Snapshot(State.FAILED, detail, unbilled=True)
-        if answer.status in {400, 413, 422}:
+        if kind := words.kind(answer):
             # Whether a 422 is billed no source says: an image that could not be loaded is sent again all the same (runner.failed).
-            kind = words.kind(data)
             return Snapshot(State.FAILED if kind == "image" else State.REFUSED, detail, kind=kind)
         return words.raise_read(answer)
 

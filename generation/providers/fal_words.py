@@ -10,6 +10,7 @@ from waistheart.wire import plain
 
 IMAGE_TROUBLE = {"image_load_error", "file_download_error"}
 LOCKED = ("user is locked", "exhausted balance", "top_up")
+REFUSING = {400, 413, 422}
 LONGEST_ID = 200
 
 
@@ -18,14 +19,14 @@ def raise_refusal(answer: Answer) -> None:
 
     Whatever is not in this list may have been accepted, and is left to the caller.
     """
-    status, data, said = answer.status, answer.json(), text(answer.json())
+    status, said = answer.status, text(answer.json())
     _raise_ours(answer)
     if status in {307, 308}:  # "send it there instead": by its meaning not taken here
         raise base.Misconfigured(f"{status}: their address has moved")
     if status == 404:
         raise base.Misconfigured(f"404 {said}", model_only=True)
-    if status in {400, 413, 422}:
-        why = kind(data)
+    why = kind(answer)
+    if why:
         if why == "image":
             raise base.Unavailable(f"{status} {said}", image=True)
         raise base.Rejected(f"{status} {said}", kind=why)
@@ -48,15 +49,19 @@ def _raise_ours(answer: Answer) -> None:
         raise base.RateLimited(f"429 {said}", retry_after=seconds(answer.headers.get("retry-after")))
 
 
-def kind(data: Any) -> str:
-    """moderation, image or invalid_input, from the types in `detail`."""
-    detail = data.get("detail") if isinstance(data, dict) else None
-    types = {str(row.get("type")) for row in detail if isinstance(row, dict)} if isinstance(detail, list) else set()
+def kind(answer: Answer) -> str:
+    """moderation, image or invalid_input, from the types in `detail`; empty for what is no refusal of the input.
+
+    A gateway says 400 and 413 too, of our headers for one: only their own list of typed errors speaks of the customer's photo.
+    """
+    detail = body_of(answer).get("detail")
+    rows = [row.get("type") for row in detail if isinstance(row, dict)] if isinstance(detail, list) else []
+    types = {given for given in rows if isinstance(given, str)}
+    if answer.status not in REFUSING or not types:
+        return ""
     if "content_policy_violation" in types:
         return "moderation"
-    if types & IMAGE_TROUBLE:
-        return "image"
-    return "invalid_input"
+    return "image" if types & IMAGE_TROUBLE else "invalid_input"
 
 
 def body_of(answer: Answer) -> dict[str, Any]:

@@ -49,6 +49,38 @@ def test_an_answer_that_is_in_no_table_is_not_paid_again(shop: Shop, middle: Bet
     assert (now(job).status, len(generations(shop, job)), Submission.objects.count()) == ("completed", 1, 1)
 
 
+GATEWAY = b"<html><h1>Bad Request</h1>Request Header Or Cookie Too Large<hr>cloudflare</html>"
+GATEWAY_SAYS = ["400 Bad Request", "413 Content Too Large", "422 Odd"]
+
+
+@pytest.mark.parametrize("status", GATEWAY_SAYS)
+def test_a_gateways_page_does_not_refuse_the_photo(shop: Shop, middle: Between, status: str) -> None:
+    """The provider took it, and a gateway says a status that is the provider's own for "we cannot use this photo"."""
+    middle.change = lambda method, path, answer: json_answer(status, GATEWAY) if method == "POST" else answer
+    job = shop.paid()
+    assert runner.advance(job.pk) == "UnknownOutcome"
+    assert (now(job).status, last(job).status) == ("queued", "unknown")
+    sweep(shop, minutes=4, seconds=901)
+    assert (now(job).status, len(generations(shop, job)), Submission.objects.count()) == ("completed", 1, 1)
+
+
+@pytest.mark.parametrize("status", [*GATEWAY_SAYS, "404 Not Found"])
+@pytest.mark.parametrize("body", [GATEWAY, b'{"detail": "Request is still in progress"}'], ids=["page", "words"])
+def test_a_gateways_page_instead_of_the_result(shop: Shop, middle: Between, status: str, body: bytes) -> None:
+    """It is paid and done: what says nothing of the work is read again."""
+    if status.startswith("404") and body != GATEWAY:
+        pytest.skip("that is their own word for gone")
+    job = shop.paid()
+    assert runner.step(job, actor="runner") == "submitted"
+    provider_ends(shop)
+    middle.change = lambda method, path, answer: answer if path.endswith("/status") else json_answer(status, body)
+    assert runner.advance(job.pk) == "waits"
+    assert (now(job).status, last(job).status) == ("processing", "accepted")
+    middle.change = lambda method, path, answer: answer
+    until(shop, job)
+    assert len(generations(shop, job)) == 1
+
+
 @pytest.mark.parametrize("given", ["r" * 300, "a\0b", 7, ["r"]], ids=["long", "nul", "number", "list"])
 def test_an_id_that_cannot_be_kept(shop: Shop, middle: Between, given: object) -> None:
     middle.change = lambda method, path, answer: (

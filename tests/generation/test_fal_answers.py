@@ -24,6 +24,7 @@ from generation.providers.base import (
     ProviderError,
     RateLimited,
     Rejected,
+    Snapshot,
     State,
     Unavailable,
     UnknownOutcome,
@@ -86,23 +87,26 @@ def test_nothing_after_an_interim_answer(settings: Any, after: bytes) -> None:
 
 
 REFUSALS = {
-    "307 Elsewhere": Misconfigured, "308 Elsewhere": Misconfigured, "400 Bad": Rejected, "401 Who": Misconfigured,
-    "402 Pay": OutOfCredits, "403 No": Misconfigured, "404 What": Misconfigured, "413 Big": Rejected,
-    "422 Bad": Rejected, "429 Fast": RateLimited,
+    "307 Elsewhere": Misconfigured, "308 Elsewhere": Misconfigured, "401 Who": Misconfigured, "402 Pay": OutOfCredits,
+    "403 No": Misconfigured, "404 What": Misconfigured, "429 Fast": RateLimited,
 }  # fmt: skip
+# Only with their own list of typed errors: a gateway knows these statuses too.
+OF_THE_INPUT = {"400 Bad": Rejected, "413 Big": Rejected, "422 Bad": Rejected}
+TYPED = {"detail": [{"loc": ["body"], "msg": "no", "type": "value_error"}]}
 
 
 def test_what_is_no_known_refusal_may_have_been_accepted() -> None:
     """Each refusal of the table leads to another POST one day; nothing else does by itself."""
-    known = {int(name[:3]): kind for name, kind in REFUSALS.items()}
-    for status in range(200, 1000):
-        with pytest.raises(ProviderError) as caught:
-            adapter("http://127.0.0.1:9")._accepted(Answer(status, {}, b'{"detail": "no"}'))
-        assert type(caught.value) is known.get(status, UnknownOutcome), status
+    for body, refusals in (({"detail": "no"}, REFUSALS), (TYPED, REFUSALS | OF_THE_INPUT)):
+        known = {int(name[:3]): kind for name, kind in refusals.items()}
+        for status in range(200, 1000):
+            with pytest.raises(ProviderError) as caught:
+                adapter("http://127.0.0.1:9")._accepted(Answer(status, {}, json.dumps(body).encode()))
+            assert type(caught.value) is known.get(status, UnknownOutcome), status
 
 
 @pytest.mark.parametrize(
-    "status", [*REFUSALS, "303 See Other", "405 Method", "409 Conflict", "418 Tea", "510 X", "999 X"]
+    "status", [*REFUSALS, *OF_THE_INPUT, "303 See Other", "405 Method", "409 Conflict", "418 Tea", "510 X", "999 X"]
 )
 def test_the_same_over_the_wire(settings: Any, status: str) -> None:
     with pytest.raises(ProviderError) as caught:
@@ -169,11 +173,50 @@ def test_a_detail_that_no_row_can_hold(settings: Any) -> None:
     assert caught.value.detail == "402 a b "
 
 
-@pytest.mark.parametrize("detail", [[{"type": ["x"]}], [{"type": {}}], [7], {"type": 1}])
-def test_a_refusal_of_an_odd_shape(settings: Any, detail: object) -> None:
-    with pytest.raises(Rejected) as caught:
-        submit(settings, said({"detail": detail}, "422 Bad"))
-    assert caught.value.kind == "invalid_input"
+NO_WORDS_OF_THEIRS = [
+    b"<html><h1>400 Bad Request</h1>Request Header Or Cookie Too Large<hr>cloudflare</html>", b"", b"[]", b"null",
+    *({"detail": detail} for detail in ([{"type": ["x"]}], [{"type": {}}], [7], [], {"type": 1}, "too large", None)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", NO_WORDS_OF_THEIRS, ids=str)
+@pytest.mark.parametrize("status", OF_THE_INPUT)
+def test_a_gateways_refusal_is_not_the_photos_fault(settings: Any, status: str, body: object) -> None:
+    """It may have been taken behind the gateway, and an ended work has not failed for what a gateway says of our reading."""
+    with pytest.raises(UnknownOutcome) as caught:
+        submit(settings, said(body, status))
+    assert caught.value.server_error
+    with pytest.raises(Unavailable):
+        adapter_result(settings, said(body, status))
+
+
+def test_a_gateway_does_not_know_what_is_gone(settings: Any) -> None:
+    with pytest.raises(Unavailable):
+        adapter_result(settings, said(b"<html>404</html>", "404 No"))
+    assert adapter_result(settings, said({"detail": "Request not found"}, "404 No")).state == State.GONE
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "ours"),
+    [("content_policy_violation", "refused", "moderation"), ("file_download_error", "failed", "image"),
+     ("no_media_generated", "refused", "invalid_input")],
+)  # fmt: skip
+def test_a_refused_result_in_their_own_words(settings: Any, kind: str, state: str, ours: str) -> None:
+    snapshot = adapter_result(settings, said({"detail": [{"type": kind}]}, "422 Bad"))
+    assert (snapshot.state, snapshot.kind) == (state, ours)
+
+
+def adapter_result(settings: Any, answer: bytes) -> Snapshot:
+    """What the adapter makes of this answer to the reading of a result."""
+    with rude(answer) as server:
+        return adapter(f"http://{server.host}")._result(server.url(), failed=False)
+
+
+@pytest.mark.parametrize("cursor", ["\ud800", "a\0b", ["\n"], {"a": "\ud800"}], ids=ascii)
+def test_a_cursor_that_no_address_can_carry(settings: Any, cursor: object) -> None:
+    page = said({"items": [], "has_more": True, "next_cursor": cursor})
+    with fal(settings, page) as provider, pytest.raises(Unavailable):
+        provider.recover(ask(), since=datetime.now(UTC))
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
