@@ -24,7 +24,7 @@ RED_AFTER_SECONDS = 3600
 # Our short words for why a job is here, as a person reads them.
 WHY = {
     "out_of_credits": "our account at the provider was empty for a day",
-    "misconfigured": "our key, address or settings were wrong for a day",
+    "misconfigured": "our key, address or settings were wrong for too long",
     "unavailable": "the provider was not reachable for a day",
     "unknown_submit": "the answer to a paid request was lost and it was not found",
     "deadline": "it took longer than it may",
@@ -45,12 +45,19 @@ def resume(job: Job, actor: str) -> bool:
     return review.resume(job=job, actor=actor)
 
 
+def requeue(job: Job, actor: str) -> bool:
+    """Try again, unless a worker is sending for it right now."""
+    if review.in_review(job) and review.sending(job):
+        raise Refused("a request is being sent for it at this moment: look again in a few minutes")
+    return review.requeue(job=job, actor=actor)
+
+
 ACTS = (
     Act(
         "requeue", "Requeue",
         "The job is submitted again from the start. What was sent before is written off as lost: the provider may still bill it.",
         "Is not told; the order page goes on.", "No: a second request may be paid for.",
-        lambda job, actor, reason: review.requeue(job=job, actor=actor),
+        lambda job, actor, reason: requeue(job, actor),
     ),
     Act(
         "resume", "Resume",

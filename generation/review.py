@@ -1,7 +1,7 @@
 """What staff may do with a job in review: requeue, resume, close and give back, deliver. Each answers whether it moved."""
 
 from billing import ledger
-from generation import moves
+from generation import moves, submissions
 from generation.models import Job, Submission
 from generation.moves import Seen
 from generation.states import LIVE_SUBMISSION, JobStatus
@@ -15,9 +15,18 @@ def in_review(job: Job) -> bool:
     return job.status == JobStatus.REVIEW
 
 
+def sending(job: Job) -> bool:
+    """Whether a request is being sent at this moment. One whose worker is gone is not: that its answer is lost is written down."""
+    live = submissions.live(job)
+    return live is not None and live.status == "sending" and not submissions.abandon(live)
+
+
 def requeue(*, job: Job, actor: str) -> bool:
-    """Try again from the start. The submission that was live is written off as lost: the provider may still bill it."""
-    return in_review(job) and _requeue(job, actor).won
+    """Try again from the start. The submission that was live is written off as lost: the provider may still bill it.
+
+    Not while it is being sent: its answer is not known yet, and may be an acceptance.
+    """
+    return in_review(job) and not sending(job) and _requeue(job, actor).won
 
 
 @guards.block("generation.requeue")

@@ -10,11 +10,12 @@ from billing.audit import differences
 from billing.models import Entry, Grant, Hold, HoldPart
 from generation import review, runner
 from generation.models import Job, JobEvent, Submission
+from generation.providers.fal import Fal
 from orders.models import Mail
 from tests.console import Console, text_of
 from tests.generation.videos import video
 from tests.shop import Shop
-from waistheart import storage
+from waistheart import clock, storage
 
 LIST = "generation/jobinreview/"
 
@@ -64,6 +65,45 @@ def test_requeue(shop: Shop, console: Console, parked: Callable[..., Job]):
     assert JobEvent.objects.get(job=job, move="requeue").actor == "staff@example.com"
     assert console.confirm(LIST, asked) == ["Requeue: 1 had already moved on."]
     assert Job.objects.get(pk=job.pk).version == job.version + 1
+
+
+def test_requeue_of_a_request_whose_worker_is_gone(shop: Shop, console: Console, monkeypatch: pytest.MonkeyPatch):
+    """A worker raised after "I am sending" for the tenth time. Nothing has moved on, and staff must be able to end it."""
+    job = left_sending(shop, monkeypatch)
+    assert Submission.objects.get(job=job).status == "sending"
+    assert console.act(LIST, "requeue", job.pk) == ["Requeue: 1 moved."]
+    assert Job.objects.get(pk=job.pk).status == "queued"
+    assert Submission.objects.get(job=job).status == "lost"
+
+
+def test_requeue_while_a_request_is_being_sent(shop: Shop, console: Console, monkeypatch: pytest.MonkeyPatch):
+    """Its answer is not known yet: the true reason is said, and nothing moves."""
+    job = left_sending(shop, monkeypatch)
+    lease = Submission.objects.get(job=job).lease_id
+    Job.objects.filter(pk=job.pk).update(lease_id=lease, lease_until=clock.after(120))
+    said = console.act(LIST, "requeue", job.pk)
+    assert "is being sent for it at this moment" in said[0]
+    assert "moved on" not in " ".join(said)
+    assert not review.requeue(job=Job.objects.get(pk=job.pk), actor="staff")
+    assert Job.objects.get(pk=job.pk).status == "review"
+    assert Submission.objects.get(job=job).status == "sending"
+
+
+def left_sending(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """A job in review as poison, with a request nobody knows the answer to."""
+
+    def raises(*args: object, **kwargs: object) -> None:
+        raise KeyError("nobody explains this")
+
+    job = shop.paid()
+    Job.objects.filter(pk=job.pk).update(failures=9)
+    with monkeypatch.context() as patch:
+        patch.setattr(Fal, "submit", raises)
+        with pytest.raises(KeyError):
+            runner.advance(job.pk)
+    job.refresh_from_db()
+    assert (job.status, job.reason) == ("review", "poison")
+    return job
 
 
 def test_resume_takes_only_what_the_provider_has_accepted(console: Console, parked: Callable[..., Job]):
