@@ -33,7 +33,7 @@ def refuse(lease: leases.Lease, job: Job, submission: Submission, actor: str) ->
 
 @guards.block("generation.finish")
 def finish(job: Job, submission: Submission, actor: str) -> None:
-    moves.move_job("finish", seen=Seen.of(job), actor=actor)
+    moves.move_job("finish", seen=Seen.of(job), actor=actor, last_error="")
     stands(submission)
 
 

@@ -1,15 +1,21 @@
 """One reading of how the provider is doing with a submission, and what it says about the account."""
 
 import logging
+from dataclasses import replace
+
+from django.conf import settings
 
 from generation import accounts, moves, submissions
-from generation.models import Submission
+from generation.models import ProviderAccount, Submission
+from generation.outbound import NotPinned, TransferFailed, target
 from generation.providers import provider_of
-from generation.providers.base import ProviderError, Snapshot
+from generation.providers.base import ForeignHost, ProviderError, Snapshot, State
+from generation.states import JOB
 from waistheart import guards
 
 log = logging.getLogger(__name__)
 UNKNOWN_WORD = "unknown word "
+FOREIGN = f"{ForeignHost.__name__}: "  # how the last error of a job begins that waits for its host to be pinned
 
 
 def look(submission: Submission) -> Snapshot:
@@ -27,6 +33,37 @@ def look(submission: Submission) -> Snapshot:
     if snapshot.unknown_word and not submission.detail.startswith(UNKNOWN_WORD):
         tell_unknown_word(submission, snapshot.unknown_word)
     return snapshot
+
+
+def look_for_result(submission: Submission) -> Snapshot:
+    """The same where the result is wanted: an address that may not be fetched is none, and one on a host that we do not pin is
+    ForeignHost. That is for us to mend, and until then whatever else is bought would wait there as well: the account's outage."""
+    snapshot = look(submission)
+    if snapshot.state != State.DONE:
+        return snapshot
+    try:
+        target(snapshot.url, allowed_hosts=provider_of(submission).media_hosts, live=settings.LIVE)
+    except NotPinned as error:
+        trouble = ForeignHost(f"the result lies on {error}, which our list of media hosts does not name")
+        accounts.read_failed(submission.account, trouble, what="result")
+        raise trouble from error
+    except TransferFailed:
+        return replace(snapshot, url="")
+    return snapshot
+
+
+def still_foreign(account: ProviderAccount) -> bool:
+    """Whether the newest result that waits on a foreign host waits there still: the free read before the probe of such an outage."""
+    waiting = Submission.objects.filter(account=account, status="accepted", job__last_error__startswith=FOREIGN)
+    newest = waiting.exclude(job__status__in=JOB.final).select_related("account").order_by("-sent_at", "-pk").first()
+    if newest is None:
+        return False
+    try:
+        look_for_result(newest)
+    except ProviderError as error:
+        log.info("%s takes no work yet: %s", account, error)
+        return True
+    return False
 
 
 def tell_unknown_word(submission: Submission, word: str) -> None:

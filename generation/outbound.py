@@ -16,6 +16,8 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
+from waistheart.wire import plain
+
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 DEFAULT_PORTS = {"https": 443, "http": 80}
@@ -30,8 +32,12 @@ class TransferFailed(Exception):
     too_big, slow, network, html, encoding."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
-        super().__init__(f"{reason}: {detail}" if detail else reason)
+        super().__init__(plain(f"{reason}: {detail}" if detail else reason))
         self.reason = reason
+
+
+class NotPinned(TransferFailed):
+    """A well-formed address, refused by nothing but our own list of hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ def target(url: str, *, allowed_hosts: Sequence[str], live: bool) -> Target:
     """Check an address against the pinned hosts ("host" means its scheme's usual port, else "host:port").
 
     Live it must be https; otherwise http to one of the listed hosts of this machine. Raises `TransferFailed` with
-    scheme or host. Asks nobody: the numbers behind the name are checked when connecting.
+    scheme or host; `NotPinned` where only the list refuses it. Asks nobody: the numbers behind the name are checked when connecting.
     """
     parts = _split(url)
     if parts.scheme != ("https" if live else "http"):
@@ -58,7 +64,7 @@ def target(url: str, *, allowed_hosts: Sequence[str], live: bool) -> Target:
     allowed = {entry.lower() if _has_port(entry) else f"{entry.lower()}:{default}" for entry in allowed_hosts}
     shown = f"[{host}]" if ":" in host else host
     if f"{shown}:{port}" not in allowed:
-        raise TransferFailed("host", f"{shown}:{port}")
+        raise NotPinned("host", f"{shown}:{port}")
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~")
     query = quote(parts.query, safe="/%:@!$&'()*+,;=~?[]")
     return Target(parts.scheme, host, port, f"{path}?{query}" if query else path)

@@ -9,6 +9,7 @@ from generation.models import Job
 from generation.moves import Seen
 from generation.states import JOB, JobStatus
 from waistheart import clock, guards
+from waistheart.wire import plain
 
 log = logging.getLogger(__name__)
 POISON = 10
@@ -18,7 +19,7 @@ BAD_BYTES_REST_SECONDS = 60
 
 def park(job: Job, *, reason: str, actor: str, lease: leases.Lease | None = None, last_error: str = "") -> str:
     """Put the job on the staff's list, with a reason; where its time was over, the customer's money is not."""
-    outcome = blocks.park(job, reason, actor, lease, last_error)
+    outcome = blocks.park(job, reason, actor, lease, plain(last_error))
     return "parked" if outcome.won else f"lost {outcome.lost}"
 
 
@@ -55,6 +56,17 @@ def postpone(job: Job) -> None:
         park(job, reason="poison", actor="runner")
 
 
+def looked_well(job: Job) -> None:
+    """A look that went well: failures nobody explains start anew, so that a database's hiccups on many days park nothing."""
+    if job.failures:
+        Job.objects.filter(pk=job.pk, version=job.version, failures=job.failures).update(failures=0)
+
+
+def named(error: Exception) -> str:
+    """An error as a job's row shows it: its kind, then its words."""
+    return plain(f"{type(error).__name__}: {error}")[:300]
+
+
 def bad_bytes(job: Job, what: str, *, actor: str, lease: leases.Lease | None = None) -> str:
     """Count bytes that are no video; the third time a person looks.
 
@@ -67,7 +79,7 @@ def bad_bytes(job: Job, what: str, *, actor: str, lease: leases.Lease | None = N
     rows = rows.filter(lease_id=lease.id) if lease else rows
     rows.update(
         bad_bytes=F("bad_bytes") + 1,
-        last_error=what[:300],
+        last_error=plain(what)[:300],
         next_step_at=clock.after(BAD_BYTES_REST_SECONDS),
         **leases.rest(BAD_BYTES_REST_SECONDS),
     )

@@ -11,17 +11,21 @@ from django.core.exceptions import ImproperlyConfigured
 
 from billing import ledger
 from generation import blocks, leases, own_address, submissions, submit, watch
-from generation.looking import look
+from generation.looking import look_for_result
 from generation.models import Job, Submission
 from generation.moves import Seen
-from generation.parking import bad_bytes, park, park_incomplete, postpone
-from generation.providers.base import ProviderError, Snapshot, State
+from generation.parking import bad_bytes, looked_well, named, park, park_incomplete, postpone
+from generation.providers.base import Misconfigured, ProviderError, Snapshot, State
 from generation.states import JOB, MAX_ACCEPTED, JobStatus
-from generation.store import BadBytes, NotNow, fetch_and_verify, forget, usable
+from generation.store import BadBytes, NotNow, fetch_and_verify, forget
 from waistheart import clock, guards
 from waistheart.storage import StorageError
 
 log = logging.getLogger(__name__)
+LOOKED = {
+    "running",
+    "waits",
+}  # a look went well and the job stays: words for what was left to somebody else do not tell
 
 
 def advance(job_id: int, *, actor: str = "runner") -> str:
@@ -34,14 +38,16 @@ def advance(job_id: int, *, actor: str = "runner") -> str:
             said = step(job, actor=actor)
         except (ProviderError, StorageError, ImproperlyConfigured) as error:
             # Ours or theirs, but not this customer's: the job stays where it is, and the sweep comes back.
-            log.error("job %s (%s) waits: %s: %s", job_id, job.status, type(error).__name__, error)
-            Job.objects.filter(pk=job_id).update(last_error=f"{type(error).__name__}: {error}"[:300])
+            log.error("job %s (%s) waits: %s", job_id, job.status, named(error))
+            Job.objects.filter(pk=job_id).update(last_error=named(error))
             return "waits"
         except Exception:
             log.exception("job %s raised in %s", job.pk, job.status)
             postpone(job)
             raise
         if read(job_id).version == before:
+            if said in LOOKED:
+                looked_well(job)
             return said
     return said
 
@@ -130,15 +136,16 @@ def processing(job: Job, *, actor: str) -> str:
     if not late and leases.rests(job):
         return "rests"
     try:
-        snapshot = look(submission)
-    except (ProviderError, ImproperlyConfigured):
-        if late:  # silent for too long; in review it is still looked at
-            return park(job, reason="deadline", actor=actor)
+        snapshot = look_for_result(submission)
+    except (ProviderError, ImproperlyConfigured) as error:
+        if late:  # silent for too long, or ours to mend; in review it is still looked at
+            reason = "misconfigured" if isinstance(error, (Misconfigured, ImproperlyConfigured)) else "deadline"
+            return park(job, reason=reason, actor=actor, last_error=named(error))
         raise
     if snapshot.state == State.RUNNING:
         return park(job, reason="deadline", actor=actor) if late else "running"
     if snapshot.state == State.DONE:
-        if usable(submission, snapshot.url):
+        if snapshot.url:
             return won(blocks.finish(job, submission, actor), "finished")
         return bad_bytes(job, "the result has no usable address", actor=actor)
     if snapshot.state == State.GONE:
@@ -199,11 +206,12 @@ def storing(job: Job, *, actor: str) -> str:
 def fetch_and_store(job: Job, submission: Submission, lease: leases.Lease, *, actor: str) -> str:
     """Bytes that are no video are counted, trouble that may pass is not; a definitely lost race deletes what it stored."""
     try:
-        stored = fetch_and_verify(job, submission, lease, look(submission))
+        stored = fetch_and_verify(job, submission, lease, look_for_result(submission))
     except BadBytes as error:
         return bad_bytes(job, str(error), actor=actor, lease=lease)
     except NotNow as error:
         log.warning("job %s: result not fetched now: %s", job.pk, error)
+        Job.objects.filter(pk=job.pk).update(last_error=named(error))
         leases.drop(lease)
         return "waits"
     except leases.LeaseLost:

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from generation import leases, transfer, verify
 from generation.models import Job, Submission
-from generation.outbound import TransferFailed, target
+from generation.outbound import TransferFailed
 from generation.providers import provider_of
 from generation.providers.base import Snapshot, State
 from waistheart import clock, storage
@@ -47,15 +47,6 @@ class Stored:
     def fields(self) -> dict[str, Any]:
         """What the completing UPDATE writes on the job."""
         return {**asdict(self), "keep_until": clock.after(settings.VIDEO_KEPT_SECONDS)}
-
-
-def usable(submission: Submission, url: str) -> bool:
-    """Whether a result's address is one we may fetch: pinned host, right scheme, no private address."""
-    try:
-        target(url, allowed_hosts=provider_of(submission).media_hosts, live=settings.LIVE)
-    except TransferFailed:
-        return False
-    return True
 
 
 def fetch_and_verify(job: Job, submission: Submission, lease: leases.Lease, snapshot: Snapshot) -> Stored:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.core.exceptions import ImproperlyConfigured
 
 from generation import accounts, crop, leases, own_address, schedule, submissions
+from generation.looking import still_foreign
 from generation.models import Job, ProviderAccount, Submission, new_token
 from generation.moves import Seen
 from generation.providers import get_provider
@@ -78,7 +79,7 @@ def admit(job: Job, account: ProviderAccount, provider: Provider) -> str:
         return account.state
     if account.state == STATE.UNAVAILABLE:
         return probe(job, account, provider)
-    return ""
+    return account.state if still_foreign(account) else ""
 
 
 def probe(job: Job, account: ProviderAccount, provider: Provider) -> str:

@@ -1,6 +1,7 @@
 """Looking after submissions whose job does not wait for them: unknown ones, those of jobs in review, and of jobs that have ended."""
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 
 from django.conf import settings
@@ -8,19 +9,23 @@ from django.core.exceptions import ImproperlyConfigured
 
 from billing import ledger
 from generation import accounts, moves, submissions
-from generation.looking import look
+from generation.looking import look, look_for_result
 from generation.models import Job, Submission
 from generation.moves import Seen
 from generation.parking import park_incomplete
 from generation.providers import provider_of
-from generation.providers.base import Misconfigured, Provider, ProviderError, State
+from generation.providers.base import Misconfigured, Provider, ProviderError, Snapshot, State
 from generation.states import JOB, SUBMISSION, JobStatus
 from waistheart import clock, guards
 
 log = logging.getLogger(__name__)
 MAX_RESUMES = 2
 CLOCKS_APART = timedelta(minutes=15)  # their list is asked from a little earlier: their clock is not ours
-RESUMED_AFTER = {"unknown_submit": {State.DONE, State.RUNNING}, "deadline": {State.DONE}}
+RESUMED_AFTER = {
+    "unknown_submit": {State.DONE, State.RUNNING},
+    "deadline": {State.DONE},
+    "misconfigured": {State.DONE},
+}
 ENDED_BADLY = {State.FAILED, State.REFUSED, State.CANCELLED}
 
 
@@ -68,7 +73,7 @@ def review(job: Job) -> str:
         submission = recover(submission)
     if submission.status != "accepted":
         return "unknown"
-    state = state_of(submission)
+    state = state_of(submission, read=look_for_result)
     if state in ENDED_BADLY:
         _ended(submission, "fail")
         return "its submission failed"
@@ -169,10 +174,10 @@ def too_old_to_watch(submission: Submission) -> bool:
     return rows.filter(job__status__in=JOB.final).exists()
 
 
-def state_of(submission: Submission) -> State | None:
+def state_of(submission: Submission, *, read: Callable[[Submission], Snapshot] = look) -> State | None:
     """The provider's word on it; None when it cannot be read now."""
     try:
-        return look(submission).state
+        return read(submission).state
     except (ProviderError, ImproperlyConfigured) as error:
         log.warning("submission %s not read now: %s: %s", submission.pk, type(error).__name__, error)
         return None

@@ -46,6 +46,10 @@ class Misconfigured(ProviderError):
         self.model_only = model_only
 
 
+class ForeignHost(Misconfigured):
+    """A finished result lies on a host that we do not pin: theirs moved, or our list is wrong. The video is paid and waits."""
+
+
 class Unavailable(ProviderError):
     """A read failed, or a POST was definitely not accepted, for passing reasons; `image`: it could not load our image address."""
 

@@ -11,7 +11,7 @@ from generation.models import ProviderAccount, Submission
 from generation.providers import get_provider
 from tests.generation.bad_days import alarms, generations, last, now, posts, sweep, until
 from tests.generation.between import between
-from tests.generation.stories import provider_ends
+from tests.generation.stories import made, provider_ends
 from tests.shop import Shop
 from tests.shop_fixture import wait_for
 from waistheart.models import GuardTally, Hint
@@ -137,6 +137,19 @@ def test_a_key_that_is_gone_makes_its_jobs_wait(shop: Shop, settings: Any) -> No
     assert (now(job).status, now(job).reason) == ("review", "deadline")
     assert review.close(job=now(job), actor="staff", reason="too late")
     wait_for(lambda: shop.provider()[0]["ended_at"])
+    assert len(generations(shop, job)) == 1
+
+
+def test_a_key_that_is_gone_until_the_deadline_is_named(shop: Shop, settings: Any) -> None:
+    """The list of staff says what to mend, and once it is mended the finished video comes by itself."""
+    job = made(shop)
+    old, settings.FAL_KEY = settings.FAL_KEY, "new"
+    shop.age(7200)
+    sweep(shop)
+    assert (now(job).status, now(job).reason) == ("review", "misconfigured")
+    assert f"key {last(job).account.key_print}" in now(job).last_error
+    settings.FAL_KEY = f"new,{old}"
+    until(shop, job)
     assert len(generations(shop, job)) == 1
 
 

@@ -2,7 +2,7 @@
 
 import functools
 import io
-from typing import IO, Any
+from typing import IO
 
 import pytest
 from django.conf import settings
@@ -144,18 +144,6 @@ def test_redirect_to_another_host(shop: Shop) -> None:
     elsewhere = f"{shop.sandbox.url}/control/topup-is-not-this"
     shop.sandbox.fault("redirect_other_host", url=elsewhere)
     assert_refused_once(shop, job, "redirect")
-
-
-def test_result_on_another_host(shop: Shop, settings: Any) -> None:
-    job = made(shop)
-    pinned, settings.FAL_MEDIA_HOSTS = settings.FAL_MEDIA_HOSTS, ["127.0.0.1:9"]
-    for looks in (1, 2):
-        job = a_minute_later(shop, job)
-        assert (job.status, job.bad_bytes) == ("processing", looks)
-    job = a_minute_later(shop, job)
-    assert (job.status, job.reason) == ("review", "bad_bytes")
-    assert [r["reads"].get("media", 0) for r in generations(shop, job)] == [0]
-    settings.FAL_MEDIA_HOSTS = pinned
 
 
 def test_result_gone(shop: Shop) -> None:

@@ -9,7 +9,7 @@ import pytest
 from celery import current_app
 from django.conf import settings
 from django.core import mail
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from billing.models import Hold
 from generation import crop, leases, runner, submissions
@@ -120,7 +120,7 @@ def video_nobody_can_verify(shop: Shop) -> tuple[Job, Any]:
 
 
 def answer_nobody_can_read(shop: Shop) -> tuple[Job, Any]:
-    return made(shop), broken(runner, "look", lambda: ZeroDivisionError("nobody explains this"))
+    return made(shop), broken(runner, "look_for_result", lambda: ZeroDivisionError("nobody explains this"))
 
 
 @pytest.mark.parametrize("begin", [photo_nobody_can_crop, answer_nobody_can_read, video_nobody_can_verify])
@@ -140,6 +140,19 @@ def test_poison_row(shop: Shop, begin: Any) -> None:
             shop.sweep()
     assert (now(job).status, now(job).reason) == ("review", "poison")
     assert entries() == ["granted", "held"]
+
+
+def test_hiccups_with_good_looks_between_park_nothing(shop: Shop) -> None:
+    """Ten on as many days are no poison: a look that goes well counts from the beginning, and asks for nothing when there is none."""
+    shop.sandbox.fault("never_finishing", times="all")
+    job = shop.submitted()
+    for _ in range(2):
+        for failures in range(1, 7):
+            with broken(runner, "look_for_result", lambda: OperationalError("locked")), pytest.raises(OperationalError):
+                runner.advance(job.pk)
+            assert now(job).failures == failures
+        assert runner.advance(job.pk) == "running"
+        assert (now(job).status, now(job).failures) == ("processing", 0)
 
 
 def test_one_broken_row_does_not_stop_the_rest(shop: Shop) -> None:

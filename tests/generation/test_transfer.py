@@ -177,6 +177,21 @@ def test_every_other_status_has_its_word(status: str, word: str):
     assert why(head(status, Content_Length=len(DATA), Location="http://127.0.0.1:1/x"), DATA) == word
 
 
+@pytest.mark.parametrize("status", ["100 Continue", "102 Processing", "103 Early Hints"])
+@pytest.mark.parametrize("times", [1, 3])
+def test_an_interim_answer_is_read_past(status: str, times: int):
+    """Three early hints would use up all tries of a whole video that is on its way."""
+    interim = head(status, Link="</x>; rel=preload")
+    with rude(interim * times, 0.05, head(Content_Length=len(DATA)), DATA) as server:
+        assert get(server) == DATA
+
+
+def test_a_word_that_no_row_can_hold():
+    with rude(head(Content_Encoding="z\0p"), DATA) as server, pytest.raises(TransferFailed) as caught:
+        get(server)
+    assert str(caught.value) == "encoding: z p"
+
+
 def test_no_redirect_is_followed_anywhere():
     with (
         rude(head(Content_Length=4), b"evil") as elsewhere,
