@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from billing.gateway_errors import GatewayError, GatewayMisconfigured, GatewayUnavailable
 from billing.models import Payment
-from billing.states import PAYMENT
+from billing.states import PAYMENT, PaymentStatus
 from waistheart import guards
 from waistheart.sweeping import is_due
 
@@ -17,14 +17,17 @@ ALARM_SECONDS = 3600
 
 @contextmanager
 def asking(payment: Payment) -> Iterator[None]:
-    """Ask the processor about a payment in here: an error is written on its row and goes on, an answer clears the last one."""
+    """Ask the processor about a payment in here: an error is written on its row and goes on, an answer clears the last one.
+
+    What ended as failed keeps why: no page of ours may say of it what the processor did not.
+    """
     try:
         yield
     except GatewayError as error:
         unanswered(error, payment)
         raise
     if payment.last_error:
-        Payment.objects.filter(pk=payment.pk).update(last_error="")
+        Payment.objects.filter(pk=payment.pk).exclude(status=PaymentStatus.FAILED).update(last_error="")
 
 
 def unanswered(error: GatewayError, payment: Payment | None = None) -> None:

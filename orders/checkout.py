@@ -53,6 +53,7 @@ def open_session(payment: Payment) -> Payment:
         )
     except GatewayRefused as error:
         log.error("ALARM the processor refuses a session for payment %s: %s", payment.key, error)
+        guards.count("alarm.session_refused")
         end_payment("fail", payment, last_error=str(error)[:300])
     except GatewayError as error:
         log.error("no session for payment %s now: %s", payment.key, error)

@@ -180,13 +180,14 @@ def apply(payment: Payment, receipt: Receipt) -> str:
             outcome = checkout.mismatch(payment, receipt)
             if outcome.won:
                 log.error("ALARM payment %s was paid with %s %s", payment.key, receipt.amount, receipt.currency)
+                guards.count("alarm.mismatched")
             checkout.judge("mismatch", payment, outcome)
     elif receipt.status == "pending" and payment.status == "open":
         checkout.judge("wait", payment, checkout.wait(payment))
     elif receipt.status == "expired" and payment.status == "open":
         checkout.judge("expire", payment, checkout.end_payment("expire", payment))
     elif receipt.status == "failed" and payment.status in checkout.WAITING:
-        checkout.judge("fail", payment, checkout.end_payment("fail", payment))
+        checkout.judge("fail", payment, checkout.end_payment("fail", payment, last_error=""))
     return Payment.objects.get(pk=payment.pk).status
 
 

@@ -11,7 +11,7 @@ from django.test import Client
 
 from billing.gateway_errors import GatewayMisconfigured
 from billing.models import Payment
-from orders import console, flow, money_list
+from orders import console, flow, kept, money_list
 from orders.models import Order, Photo
 from tests.orders.facts import a_draft_with_its_photo, credits_kept, the_one_job
 from tests.orders.rivals import lost
@@ -153,6 +153,22 @@ def test_pay_under_a_key_that_is_not_ours_rings_too(
     assert len(alarms(caplog)) == 1
 
 
+def test_what_the_processor_says_failed_is_not_unconfirmed(shop: Shop) -> None:
+    order = shop.asked()
+    payment = shop.pay(order, "pay_unpaid")
+    session = str(payment.session_id)
+    elsewhere(payment)
+    shop.sweep()
+    payment.refresh_from_db()
+    assert payment.last_error.startswith("resource_missing")
+    Payment.objects.filter(pk=payment.pk).update(session_id=session)
+    shop.sandbox.card(session, "fail")
+    shop.sweep(minutes=2)
+    payment.refresh_from_db()
+    assert (payment.status, payment.last_error) == ("failed", "")
+    assert kept.of(order) is None
+
+
 # --- the way out -----------------------------------------------------------------------------------------------------
 
 
@@ -180,6 +196,21 @@ def test_staff_end_a_payment_whose_session_does_not_exist(shop: Shop) -> None:
     payment.refresh_from_db()
     assert flow.settle(payment) == "received"
     credits_kept(payment)
+    assert payment.last_error == ""
+
+
+def test_a_session_that_turns_up_unpaid_proves_nothing(shop: Shop) -> None:
+    order = shop.asked()
+    payment = order.payment
+    assert payment is not None
+    session = str(payment.session_id)
+    elsewhere(payment)
+    shop.age(DAY + 60)
+    staff("end_missing", payment, reason="closed account")
+    Payment.objects.filter(pk=payment.pk).update(session_id=session)
+    payment.refresh_from_db()
+    assert flow.settle(payment) == "failed"
+    assert UNCONFIRMED in text(shop, order)
 
 
 def test_nothing_else_ends_it(shop: Shop, settings: Any) -> None:
