@@ -62,7 +62,7 @@ REASONS = {
     "gave_back": "It took far too long, so we stopped waiting for it",
 }
 NO_REASON = {
-    State.FAILED: "The video did not come out, and trying again did not help",
+    State.FAILED: "The video did not come out",
     State.PHOTO: "The photo was not accepted for this kind of video",
 }
 SLOW = "This is taking longer than usual. We are still working on it and will e-mail you."

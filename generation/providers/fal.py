@@ -16,6 +16,7 @@
 | `IN_QUEUE`, `IN_PROGRESS`                                | running                                         |
 | `COMPLETED` and a result with `video.url`                | done                                            |
 | `COMPLETED`, an error named, and a result of 5xx         | failed, known not to be billed                  |
+| `COMPLETED` and a result of `no_media_generated`         | failed, perhaps billed                          |
 | any other status, or no JSON, where one reads            | Unavailable: read again later                   |
 | 404 with a JSON object on status or result               | gone                                            |
 | any other word                                           | running, and the word is told                   |
@@ -169,6 +170,8 @@ class Fal:
             return Snapshot(State.CANCELLED, detail)
         if answer.status >= 500 and (failed or answer.headers.get("x-fal-error-type")):
             return Snapshot(State.FAILED, detail, unbilled=True)
+        if words.made_nothing(answer):
+            return Snapshot(State.FAILED, detail)
         if kind := words.kind(answer):
             # Whether a 422 is billed no source says: an image that could not be loaded is sent again all the same (runner.failed).
             return Snapshot(State.FAILED if kind == "image" else State.REFUSED, detail, kind=kind)

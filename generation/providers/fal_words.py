@@ -10,6 +10,8 @@ from waistheart.wire import plain
 
 IMAGE_TROUBLE = {"image_load_error", "file_download_error"}
 LOCKED = ("user is locked", "exhausted balance", "top_up")
+# It took the input and made no video of it: that says nothing about the photo.
+MADE_NOTHING = {"no_media_generated"}
 REFUSING = {400, 413, 422}
 LONGEST_ID = 200
 
@@ -54,14 +56,25 @@ def kind(answer: Answer) -> str:
 
     A gateway says 400 and 413 too, of our headers for one: only their own list of typed errors speaks of the customer's photo.
     """
-    detail = body_of(answer).get("detail")
-    rows = [row.get("type") for row in detail if isinstance(row, dict)] if isinstance(detail, list) else []
-    types = {given for given in rows if isinstance(given, str)}
-    if answer.status not in REFUSING or not types:
+    types = refusal_types(answer)
+    if not types:
         return ""
     if "content_policy_violation" in types:
         return "moderation"
     return "image" if types & IMAGE_TROUBLE else "invalid_input"
+
+
+def made_nothing(answer: Answer) -> bool:
+    """Whether a result says that the model ended without a video, and nothing else."""
+    types = refusal_types(answer)
+    return bool(types) and types <= MADE_NOTHING
+
+
+def refusal_types(answer: Answer) -> set[str]:
+    """The types in `detail` of an answer that refuses; empty for any other answer."""
+    detail = body_of(answer).get("detail")
+    rows = [row.get("type") for row in detail if isinstance(row, dict)] if isinstance(detail, list) else []
+    return {given for given in rows if isinstance(given, str)} if answer.status in REFUSING else set()
 
 
 def body_of(answer: Answer) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def until_it_ends(shop: Shop, job: Job) -> Job:
 def test_completed_then_422(shop: Shop) -> None:
     shop.sandbox.fault("completed_then_422")
     job = step(made(shop))
-    assert (job.status, moves(job)) == ("failed", ["submit", "fail"])
+    assert (job.status, job.reason, moves(job)) == ("failed", "provider_failed", ["submit", "fail"])
     assert not blobs("videos")
     assert (purse(job), entries()) == ((1, 0), GIVEN_BACK)
     assert_books_balance()

@@ -199,7 +199,7 @@ def test_a_gateway_does_not_know_what_is_gone(settings: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "state", "ours"),
     [("content_policy_violation", "refused", "moderation"), ("file_download_error", "failed", "image"),
-     ("no_media_generated", "refused", "invalid_input")],
+     ("no_media_generated", "failed", ""), ("image_too_small", "refused", "invalid_input")],
 )  # fmt: skip
 def test_a_refused_result_in_their_own_words(settings: Any, kind: str, state: str, ours: str) -> None:
     snapshot = adapter_result(settings, said({"detail": [{"type": kind}]}, "422 Bad"))

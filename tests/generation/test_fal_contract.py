@@ -266,6 +266,13 @@ def test_content_policy_result(contract: Contract, billed: bool) -> None:
 def test_completed_then_422(contract: Contract) -> None:
     contract.sandbox.fault("completed_then_422")
     said = contract.ended(contract.submit())
+    assert (said.state, said.kind, said.unbilled) == (State.FAILED, "", False)
+
+
+@pytest.mark.parametrize("kind", ["image_too_small", "face_detection_error"])
+def test_completed_then_422_for_the_photo(contract: Contract, kind: str) -> None:
+    contract.sandbox.fault("completed_then_422", type=kind)
+    said = contract.ended(contract.submit())
     assert (said.state, said.kind, said.unbilled) == (State.REFUSED, "invalid_input", False)
 
 
