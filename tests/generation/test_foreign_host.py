@@ -77,6 +77,18 @@ def test_a_host_that_moves_between_finish_and_store(shop: Shop, settings: Any) -
     assert_delivered(shop, job)
 
 
+def test_a_pinned_name_with_a_number_of_this_house_is_waited_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our own name server says so, and nobody has seen the bytes yet."""
+    job = made(shop)
+    with monkeypatch.context() as patch:
+        patch.setattr("generation.outbound._permitted", lambda number, live: False)
+        for _ in range(4):
+            assert runner.advance(job.pk) == "waits"
+    assert (now(job).status, now(job).bad_bytes) == ("storing", 0)
+    assert now(job).last_error.startswith("NotNow: address: 127.0.0.1 is 127.0.0.1")
+    assert step(job).status == "completed"
+
+
 def test_staff_end_the_waiting_job_and_the_account_is_tried_again(shop: Shop, settings: Any) -> None:
     """One odd address must not stop the shop for days: without a job that waits there, the probe is a POST as ever."""
     job = made(shop)
