@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from billing.gateway import MOST_AMOUNT
 from billing.models import CreditPack, Entry, Grant, Hold, HoldPart, Payment
-from waistheart import console
+from waistheart import console, money
 
 MOST_CREDITS = 50  # what a pose or a pack may cost, by the tables' CHECKs
 
@@ -51,9 +51,13 @@ class CreditPackAdmin(console.Console):
     """The price of one credit decides what a video costs. What was ordered keeps the price it was ordered at."""
 
     form = PackForm
-    list_display = ("credits", "price", "currency", "active")
+    list_display = ("credits", "costs", "active")
     list_filter = ("active",)
     ordering = ("currency", "credits", "-active")
+
+    @admin.display(description="price", ordering="price")
+    def costs(self, pack: CreditPack) -> str:
+        return money.words(amount=pack.price, currency=pack.currency)
 
     def has_delete_permission(self, *_: Any, **__: Any) -> bool:
         return False
@@ -103,11 +107,13 @@ class PaymentAdmin(console.Window):
 
     @admin.display(description="asked", ordering="amount")
     def sum(self, payment: Payment) -> str:
-        return f"{payment.amount} {payment.currency}"
+        return money.words(amount=payment.amount, currency=payment.currency)
 
     @admin.display(description="paid")
     def paid(self, payment: Payment) -> str:
-        return "–" if payment.paid_amount is None else f"{payment.paid_amount} {payment.paid_currency}"
+        if payment.paid_amount is None or not payment.paid_currency:
+            return "–"
+        return money.words(amount=payment.paid_amount, currency=payment.paid_currency)
 
 
 @admin.register(Grant)

@@ -9,6 +9,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from billing.states import HoldStatus, PaymentStatus
+from waistheart import money
 
 
 def new_key() -> str:
@@ -45,7 +46,8 @@ class CreditPack(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.credits} credits for {self.price} {self.currency}"
+        words = money.words(amount=self.price, currency=self.currency)
+        return f"{self.credits} credit{'' if self.credits == 1 else 's'} for {words}"
 
 
 class Payment(models.Model):

@@ -12,13 +12,13 @@ from django.views.decorators.csrf import csrf_protect
 from generation.admin import JobAdmin
 from generation.models import Job, JobInReview
 from generation.states import JOB
-from orders import admin_timeline, money
+from orders import admin_timeline
 from orders.admin_money import MoneyListAdmin
 from orders.admin_pose import PoseForm
 from orders.admin_review import ShopReviewAdmin, WhoseJob
 from orders.models import Mail, Order, OrderItem, Photo, Pose
 from orders.views.common import order_url
-from waistheart import console
+from waistheart import console, money
 
 __all__ = ["MoneyListAdmin", "ShopReviewAdmin"]
 

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 
 from billing.admin import PaymentAdmin
 from billing.models import MismatchedPayment, Payment
-from orders import money, money_list
-from waistheart import console
+from orders import money_list
+from waistheart import console, money
 from waistheart.console_acts import Act, Refused, WithActs
 
 

@@ -11,8 +11,8 @@ from billing.models import CreditPack
 from generation.by_hand import store_upload
 from generation.store import Stored
 from generation.verify import NotAVideo
-from orders import money
 from orders.models import Pose
+from waistheart import money
 from waistheart.storage import StorageError
 from waistheart.wire import is_model
 

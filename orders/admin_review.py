@@ -9,9 +9,8 @@ from django.utils.html import format_html
 from generation.admin import JobAdmin
 from generation.admin_review import RED_AFTER_SECONDS, ReviewAdmin, why
 from generation.models import Job
-from orders import money
 from orders.models import Order, OrderItem
-from waistheart import console
+from waistheart import console, money
 
 
 class WhoseJob(JobAdmin):

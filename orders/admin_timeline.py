@@ -11,7 +11,7 @@ from billing.models import Entry
 from generation.models import JobEvent, Submission
 from generation.states import JobStatus
 from orders.models import Mail, Order, OrderItem, Photo
-from waistheart import console
+from waistheart import console, money
 
 Happened = tuple[datetime, str]
 
@@ -28,7 +28,8 @@ def of(order: Order) -> str:
 def _order(order: Order) -> Iterator[Happened]:
     yield order.created_at, "order begun"
     if order.payment:
-        yield order.payment.created_at, f"payment asked, {order.payment.amount} {order.payment.currency}"
+        asked = money.words(amount=order.payment.amount, currency=order.payment.currency)
+        yield order.payment.created_at, f"payment asked, {asked}"
         yield order.payment.state_since, f"payment {order.payment.status}"
     if order.paid_at:
         yield order.paid_at, "order paid"

@@ -17,10 +17,9 @@ from django.template.loader import render_to_string
 
 from billing.models import Entry, Payment
 from generation.states import JobStatus
-from orders import money
 from orders.models import Mail, Order, OrderItem, Photo
 from orders.moves import write_order
-from waistheart import clock, guards
+from waistheart import clock, guards, money
 
 log = logging.getLogger(__name__)
 RETRY_SECONDS = (60, 300, 900, 3600)

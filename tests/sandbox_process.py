@@ -80,7 +80,7 @@ def running_sandbox(*options: str, shop_url: str = "", delay_seconds: float = 0.
             yield Sandbox(words.removeprefix("sandbox: ").strip().removesuffix("/control/"))
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 @dataclass

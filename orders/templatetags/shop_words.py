@@ -3,9 +3,10 @@
 from django import template
 from django.conf import settings
 
-from orders import came_words, moments, money, money_words, progress, words
+from orders import came_words, moments, money_words, progress, words
 from orders.models import Order, OrderItem
 from orders.progress import ItemProgress, State
+from waistheart import money
 
 register = template.Library()
 register.filter("moment", moments.moment)

@@ -14,9 +14,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from billing.models import CreditPack
-from orders import drafts, flow, kept, money
+from orders import drafts, flow, kept
 from orders.models import Order, Pose
-from waistheart import live
+from waistheart import live, money
 
 log = logging.getLogger(__name__)
 

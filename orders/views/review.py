@@ -9,11 +9,12 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from generation.crop import crop_box
-from orders import drafts, forms, kept, money
+from orders import drafts, forms, kept
 from orders.forms import Fault
 from orders.models import Order, OrderItem, Pose
 from orders.views import common
 from orders.views.common import SeeOther, owner_only
+from waistheart import money
 
 MOVES = {"up": -10, "down": 10}
 NOTICES = {
