@@ -1,5 +1,6 @@
 """The staff console: everything is shown, nothing is edited but poses and prices, and a list costs the same for 1 row and 100."""
 
+import re
 from typing import Any
 
 import pytest
@@ -105,7 +106,8 @@ def test_search_finds_exactly(shop: Shop):
         ("waistheart/user/", "ada@example.com"),
     ):  # fmt: skip
         shown = text_of(console.get(path, q=term))
-        assert "1 result" in shown or "2 results" in shown, (path, term, shown)
+        # Three when the provider's call has ended the job meanwhile: its entry and its mail are there too.
+        assert re.search(r"\b[123] results?\b", shown), (path, term, shown)
     assert "0 results" in text_of(console.get("orders/order/", q=order.code[:7]))
 
 
