@@ -27,6 +27,10 @@ class GatewayRefused(GatewayError):
     """The processor read the request and will not do it; `code` is its word for why."""
 
 
+class GatewayUnreadable(GatewayUnavailable):
+    """An answer that we cannot read: something in between, another version of theirs, or a fault of ours. Asked again, and told."""
+
+
 class GatewayMisconfigured(GatewayError, ImproperlyConfigured):
     """Our key or our settings are wrong, or live and sandbox are mixed: an operator's affair, never the customer's."""
 
@@ -50,7 +54,7 @@ def translated() -> Iterator[None]:
     except stripe.StripeError as error:
         raise _ours(error) from error
     except (AttributeError, TypeError, ValueError, KeyError) as error:
-        raise GatewayUnavailable(f"unreadable answer: {type(error).__name__}") from error
+        raise GatewayUnreadable(f"unreadable answer: {type(error).__name__}") from error
 
 
 def _ours(error: stripe.StripeError) -> GatewayError:

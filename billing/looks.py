@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from billing.gateway_errors import GatewayError, GatewayMisconfigured, GatewayUnavailable
+from billing.gateway_errors import GatewayError, GatewayMisconfigured, GatewayUnavailable, GatewayUnreadable
 from billing.models import Payment
 from billing.states import PAYMENT, PaymentStatus
 from waistheart import guards
@@ -33,16 +33,26 @@ def asking(payment: Payment) -> Iterator[None]:
 def unanswered(error: GatewayError, payment: Payment | None = None) -> None:
     """Write down and count that the processor told us nothing.
 
-    One that is away comes back by itself. A key or an account that is not ours any more does not: one alarm an hour for each kind,
-    however many payments wait for it.
+    One that is away comes back by itself. A key or an account that is not ours any more does not, nor do answers that we cannot
+    read: one alarm an hour for each kind, however many payments wait for it. One that has ended waits for nothing, and keeps why.
     """
     guards.count("payment.not_looked_up")
     if payment is not None:
-        rows = Payment.objects.filter(pk=payment.pk).exclude(status__in=PAYMENT.final)
-        rows.update(last_error=str(error)[:300])
-    if isinstance(error, GatewayUnavailable):
+        rows = Payment.objects.filter(pk=payment.pk).exclude(status__in=[*PAYMENT.final, PaymentStatus.FAILED])
+        if not rows.update(last_error=str(error)[:300]):
+            return
+    kind = _kind(error)
+    if not kind:
         return
-    kind = "gateway_misconfigured" if isinstance(error, GatewayMisconfigured) else "gateway_refused"
     if is_due(f"alarm.{kind}", seconds=ALARM_SECONDS):
         log.error("ALARM the card processor tells us nothing about %s: %s", payment or "any payment", error)
         guards.count(f"alarm.{kind}")
+
+
+def _kind(error: GatewayError) -> str:
+    """Which alarm this is; empty for a processor that is only away."""
+    if isinstance(error, GatewayUnreadable):
+        return "gateway_unreadable"
+    if isinstance(error, GatewayUnavailable):
+        return ""
+    return "gateway_misconfigured" if isinstance(error, GatewayMisconfigured) else "gateway_refused"

@@ -13,7 +13,7 @@ from django.db.models import F, Q, QuerySet
 
 from generation.models import ProviderAccount, Submission
 from generation.providers import ADAPTERS, get_provider
-from generation.providers.base import Misconfigured, OutOfCredits, Provider, RateLimited
+from generation.providers.base import Misconfigured, OutOfCredits, Provider, RateLimited, Unavailable
 from waistheart import clock, guards
 
 log = logging.getLogger(__name__)
@@ -161,7 +161,7 @@ def read_failed(row: ProviderAccount, error: Exception, *, what: str) -> None:
         open_outage(row, state=STATE.OUT_OF_CREDITS, detail=f"{what}: {error}")
     elif isinstance(error, Misconfigured):
         open_outage(row, state=STATE.MISCONFIGURED, detail=f"{what}: {error}")
-    else:
+    elif not (isinstance(error, Unavailable) and error.this_only):
         failure(row, detail=f"{what}: {error}")
 
 

@@ -9,11 +9,12 @@ from generation import accounts, moves, submissions
 from generation.models import ProviderAccount, Submission
 from generation.outbound import NotPinned, TransferFailed, target
 from generation.providers import provider_of
-from generation.providers.base import ForeignHost, ProviderError, Snapshot, State
-from generation.states import JOB
+from generation.providers.base import ForeignHost, ProviderError, RateLimited, Snapshot, State
+from generation.states import JobStatus
 from waistheart import guards
 
 log = logging.getLogger(__name__)
+WAITING = [JobStatus.PROCESSING, JobStatus.STORING]
 UNKNOWN_WORD = "unknown word "
 FOREIGN = f"{ForeignHost.__name__}: "  # how the last error of a job begins that waits for its host to be pinned
 
@@ -37,7 +38,8 @@ def look(submission: Submission) -> Snapshot:
 
 def look_for_result(submission: Submission) -> Snapshot:
     """The same where the result is wanted: an address that may not be fetched is none, and one on a host that we do not pin is
-    ForeignHost. That is for us to mend, and until then whatever else is bought would wait there as well: the account's outage."""
+    ForeignHost. That is for us to mend, and until then whatever else is bought would wait there as well: the account's outage.
+    A job that waits for a person by now has told us so already, and stops nobody else again and again."""
     snapshot = look(submission)
     if snapshot.state != State.DONE:
         return snapshot
@@ -45,7 +47,8 @@ def look_for_result(submission: Submission) -> Snapshot:
         target(snapshot.url, allowed_hosts=provider_of(submission).media_hosts, live=settings.LIVE)
     except NotPinned as error:
         trouble = ForeignHost(f"the result lies on {error}, which our list of media hosts does not name")
-        accounts.read_failed(submission.account, trouble, what="result")
+        if submission.job.status in WAITING:
+            accounts.read_failed(submission.account, trouble, what="result")
         raise trouble from error
     except TransferFailed:
         return replace(snapshot, url="")
@@ -53,16 +56,23 @@ def look_for_result(submission: Submission) -> Snapshot:
 
 
 def still_foreign(account: ProviderAccount) -> bool:
-    """Whether the newest result that waits on a foreign host waits there still: the free read before the probe of such an outage."""
+    """Whether the newest result that waits on a foreign host waits there still: the free read before the probe of such an outage.
+
+    One that has waited until its deadline holds up nobody any more: it may be the only odd address there is, and an accepted POST
+    tells. Where all results lie elsewhere, the next one stops the buying for as long again.
+    """
     waiting = Submission.objects.filter(account=account, status="accepted", job__last_error__startswith=FOREIGN)
-    newest = waiting.exclude(job__status__in=JOB.final).select_related("account").order_by("-sent_at", "-pk").first()
+    waiting = waiting.filter(job__status__in=WAITING)
+    newest = waiting.select_related("account", "job").order_by("-sent_at", "-pk").first()
     if newest is None:
         return False
     try:
         look_for_result(newest)
-    except ProviderError as error:
+    except (ForeignHost, RateLimited) as error:
         log.info("%s takes no work yet: %s", account, error)
         return True
+    except ProviderError:
+        return False  # that it cannot be read any more says nothing of its host
     return False
 
 

@@ -99,7 +99,7 @@ def end_missing(*, payment: Payment) -> bool:
     the payment is received as any that had failed.
     """
     if payment.status != Payment.Status.OPEN:
-        return False
+        raise NotNow(f"it is {payment.get_status_display()}: only a page that is still open can be ended so")
     if not Payment.objects.filter(overdue(), pk=payment.pk).exists():
         raise NotNow("its payment page may still be open")
     try:

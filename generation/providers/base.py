@@ -51,11 +51,13 @@ class ForeignHost(Misconfigured):
 
 
 class Unavailable(ProviderError):
-    """A read failed, or a POST was definitely not accepted, for passing reasons; `image`: it could not load our image address."""
+    """A read failed, or a POST was definitely not accepted, for passing reasons. `image`: it could not load our image address;
+    `this_only`: it answered, about this one request, so the account is none the worse."""
 
-    def __init__(self, detail: str = "", *, image: bool = False) -> None:
+    def __init__(self, detail: str = "", *, image: bool = False, this_only: bool = False) -> None:
         super().__init__(detail)
         self.image = image
+        self.this_only = this_only
 
 
 class NotSent(ProviderError):

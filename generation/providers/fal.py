@@ -17,6 +17,7 @@
 | `COMPLETED` and a result with `video.url`                | done                                            |
 | `COMPLETED`, an error named, and a result of 5xx         | failed, known not to be billed                  |
 | `COMPLETED` and a result of `no_media_generated`         | failed, perhaps billed                          |
+| `COMPLETED`, an error named, an untyped 400, 413 or 422  | failed, perhaps billed                          |
 | any other status, or no JSON, where one reads            | Unavailable: read again later                   |
 | 404 with a JSON object on status or result               | gone                                            |
 | any other word                                           | running, and the word is told                   |
@@ -153,8 +154,8 @@ class Fal:
     def _result(self, url: str, *, failed: bool) -> Snapshot:
         """COMPLETED says only that it ended; the result tells how.
 
-        A 5xx is the work's own end only where the status or a header names an error. Any other may be a gateway's moment, and calling
-        it a failure would buy a second time what is already paid for.
+        An error is the work's own end only where the status or a header names it. Any other may be a gateway's moment, and calling
+        it a failure would buy a second time what is already paid for. Without typed errors it says nothing of the photo.
         """
         answer = self._read(url)
         data, detail = words.body_of(answer), f"{answer.status} {words.text(words.body_of(answer))}"
@@ -175,6 +176,8 @@ class Fal:
         if kind := words.kind(answer):
             # Whether a 422 is billed no source says: an image that could not be loaded is sent again all the same (runner.failed).
             return Snapshot(State.FAILED if kind == "image" else State.REFUSED, detail, kind=kind)
+        if answer.status in words.REFUSING and (failed or answer.headers.get("x-fal-error-type")):
+            return Snapshot(State.FAILED, detail)
         return words.raise_read(answer)
 
     def cancel(self, handle: Handle) -> None:

@@ -37,7 +37,7 @@ def raise_refusal(answer: Answer) -> None:
 def raise_read(answer: Answer) -> NoReturn:
     """Why a read was refused; any other status says nothing: Unavailable."""
     _raise_ours(answer)
-    raise base.Unavailable(f"{answer.status} {text(answer.json())}")
+    raise base.Unavailable(f"{answer.status} {text(answer.json())}", this_only=400 <= answer.status < 500)
 
 
 def _raise_ours(answer: Answer) -> None:

@@ -178,7 +178,7 @@ def test_a_job_at_a_provider_nobody_may_ask_goes_to_review_at_its_deadline(shop:
     shop.age(settings.PROCESSING_DEADLINE_SECONDS + 1)
     shop.sweep()
     job.refresh_from_db()
-    assert (job.status, job.reason) == ("review", "deadline")
+    assert (job.status, job.reason) == ("review", "misconfigured")
 
 
 @pytest.mark.django_db

@@ -33,7 +33,7 @@ def middle(shop: Shop, settings: Any) -> Iterator[Between]:
 def test_an_interim_answer_is_not_paid_again(shop: Shop, middle: Between, status: str) -> None:
     middle.change = lambda method, path, answer: head(status, Link="</x>") + answer if method == "POST" else answer
     job = shop.paid()
-    assert runner.advance(job.pk) == "running"
+    assert runner.advance(job.pk) in {"running", "final"}
     sweep(shop, minutes=4, seconds=901)
     assert (now(job).status, len(generations(shop, job)), Submission.objects.count()) == ("completed", 1, 1)
 

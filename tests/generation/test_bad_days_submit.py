@@ -283,6 +283,7 @@ def test_own_image_address_unreachable(shop: Shop, settings: Any) -> None:
 
 
 def test_own_image_address_breaks_at_the_last_try(shop: Shop, settings: Any) -> None:
+    shop.sandbox.settings(delay_seconds=2)  # so that no sweep both sends it and hears how it ended
     job = shop.paid()
     shop.sandbox.fault("image_unreachable", times=3)
     while now(job).accepted < 3:

@@ -190,6 +190,17 @@ def test_a_gateways_refusal_is_not_the_photos_fault(settings: Any, status: str, 
         adapter_result(settings, said(body, status))
 
 
+def test_an_end_that_the_provider_names_itself_is_its_word(settings: Any) -> None:
+    """Not every endpoint lists typed errors: the credit goes back at once, and the photo is not blamed."""
+    body = {"detail": "Could not process the image", "error_type": "bad_request"}
+    named = said(body, "400 Bad").replace(b"\r\n", b"\r\nX-Fal-Error-Type: bad_request\r\n", 1)
+    snapshot = adapter_result(settings, named)
+    assert (snapshot.state, snapshot.kind, snapshot.unbilled) == (State.FAILED, "", False)
+    with pytest.raises(Unavailable) as caught:
+        adapter_result(settings, said(body, "400 Bad"))
+    assert caught.value.this_only
+
+
 def test_a_gateway_does_not_know_what_is_gone(settings: Any) -> None:
     with pytest.raises(Unavailable):
         adapter_result(settings, said(b"<html>404</html>", "404 No"))

@@ -9,8 +9,10 @@ import pytest
 import requests
 from django.test import Client
 
-from billing.gateway_errors import GatewayMisconfigured
+from billing import looks
+from billing.gateway_errors import GatewayMisconfigured, GatewayUnavailable
 from billing.models import Payment
+from generation.models import Job
 from orders import console, flow, kept, money_list
 from orders.models import Order, Photo
 from tests.orders.facts import a_draft_with_its_photo, credits_kept, the_one_job
@@ -128,7 +130,7 @@ def test_an_answer_ends_the_trouble(shop: Shop, settings: Any) -> None:
     shop.sweep(minutes=3)
     payment.refresh_from_db()
     assert (payment.status, payment.last_error) == ("received", "")
-    the_one_job(order)
+    assert Job.objects.filter(lot=order.lot).count() == 1
 
 
 def test_a_processor_that_is_away_rings_nobody(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
@@ -255,3 +257,40 @@ def test_look_again_claims_nothing_of_a_sum_that_stays_another(shop: Shop, caplo
     assert "it stays mismatched: another sum came than was asked for" in said
     assert "1 moved" not in said
     assert alarms(caplog) == [], "it rang when it came"
+
+
+def test_what_staff_ended_stays_unconfirmed_through_a_look_that_fails(shop: Shop) -> None:
+    """One look while the processor is away must not take the warning from a page that offers Pay."""
+    order = shop.asked()
+    payment = shop.pay(order)
+    Payment.objects.filter(pk=payment.pk).update(
+        status="failed", last_error="resource_missing: no such session", state_since=payment.state_since
+    )
+    shop.sandbox.fault("card_drop_before", match="sessions.retrieve", times="all")
+    payment.refresh_from_db()
+    with pytest.raises(GatewayUnavailable):
+        flow.settle(payment)
+    payment.refresh_from_db()
+    assert payment.last_error.startswith("resource_missing")
+
+
+def test_an_answer_that_cannot_be_read_rings(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop.pay(shop.asked())
+    monkeypatch.setattr("billing.gateway.receipt", lambda *_, **__: {}["amount_total"])
+    with caplog.at_level(logging.ERROR):
+        shop.sweep(minutes=3)
+    assert len(alarms(caplog)) == 1
+    assert "unreadable answer" in alarms(caplog)[0]
+
+
+def test_money_that_was_received_long_ago_rings_for_nobody(
+    shop: Shop, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    payment = shop.pay(shop.asked())
+    flow.settle(payment)
+    payment.refresh_from_db()
+    with caplog.at_level(logging.ERROR):
+        looks.unanswered(GatewayMisconfigured("another account's key"), payment)
+    assert alarms(caplog) == []
