@@ -126,7 +126,7 @@ def test_one_odd_address_holds_the_shop_up_until_its_deadline_at_most(
         assert now(job).status == "review"
     shop.age(901)
     sweep(shop)
-    assert last(other).status == "accepted"
+    assert last(other).status in ("accepted", "done")
 
 
 @pytest.mark.parametrize(
