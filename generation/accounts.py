@@ -121,9 +121,12 @@ def open_outage(row: ProviderAccount, *, state: str, detail: str) -> bool:
 
 
 def probe_now(row: ProviderAccount) -> bool:
-    """Bring the next probe of an outage forward to now, as after a top-up; False when the row has moved on since it was read."""
+    """Bring the next probe of an outage forward to now, as after a top-up; False when the row has moved on since it was read.
+
+    Who was told to slow down is still asked no sooner.
+    """
     rows = ProviderAccount.objects.filter(pk=row.pk, state=row.state, writes=row.writes).exclude(state=STATE.OK)
-    return rows.update(next_probe_at=clock.now(), not_before=None, writes=F("writes") + 1) == 1
+    return rows.update(next_probe_at=clock.now(), writes=F("writes") + 1) == 1
 
 
 def accepted(submission: Submission) -> None:

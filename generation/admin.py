@@ -15,7 +15,7 @@ from generation import accounts
 from generation.models import Job, JobEvent, ProviderAccount, Submission
 from generation.states import LIVE_SUBMISSION
 from waistheart import clock, console
-from waistheart.console_acts import Act, WithActs
+from waistheart.console_acts import Act, Refused, WithActs
 
 
 class Flag(admin.SimpleListFilter):
@@ -135,12 +135,19 @@ class SubmissionAdmin(console.Window):
         return Q(job_id=int(term)) if console.is_number(term) else Q(external_id=term) | Q(key=term)
 
 
+def probe(row: ProviderAccount) -> bool:
+    """Ask again soon; of a key that was replaced nothing is asked any more."""
+    if not accounts.in_use().filter(pk=row.pk).exists():
+        raise Refused("its key takes no new work any more, so nothing is asked of it")
+    return accounts.probe_now(row)
+
+
 PROBE_NOW = Act(
     "probe", "Ask again now",
     "The next sweep, within a minute, tries this account with one request; if it is accepted, everything that waits resumes. "
     "Without this it is tried every 15 minutes.",
     "Are not told; their videos go on.", "Nothing needs undoing: a refusal changes nothing.",
-    lambda row, actor, reason: accounts.probe_now(row), done="asked again within a minute",
+    lambda row, actor, reason: probe(row), done="asked again within a minute",
 )  # fmt: skip
 
 

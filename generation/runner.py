@@ -22,10 +22,8 @@ from waistheart import clock, guards
 from waistheart.storage import StorageError
 
 log = logging.getLogger(__name__)
-LOOKED = {
-    "running",
-    "waits",
-}  # a look went well and the job stays: words for what was left to somebody else do not tell
+# A look went well and the job stays where it is. The words for what was left to somebody else do not tell.
+LOOKED = {"running", "waits"}
 
 
 def advance(job_id: int, *, actor: str = "runner") -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from generation import review, runner, views
+from generation import review, runner
 from generation.models import Job, Submission
 from generation.providers.fal import Fal
 from tests.generation.bad_days import assert_books_balance, last, now
@@ -28,14 +28,6 @@ from tests.shop_fixture import wait_for
 from waistheart.models import GuardTally, Hint
 
 DEADLINE = settings.PROCESSING_DEADLINE_SECONDS
-
-
-@pytest.fixture
-def messages(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """What hints ask workers to do; nobody does it until the test says so."""
-    heard: list[tuple[str, int]] = []
-    monkeypatch.setattr(views.current_app, "send_task", lambda task, args: heard.append((task, args[0])))
-    return heard
 
 
 @pytest.mark.parametrize("reading", [(Fal, "fetch_status"), (runner, "fetch_and_verify")])

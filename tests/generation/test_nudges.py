@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import pytest
-
-from generation import tasks, work
+from generation import tasks
 from generation.models import Job
 from tests.generation.bad_days import last, now
 from tests.generation.stories import DELIVERED, entries
@@ -12,14 +10,6 @@ from tests.shop import Shop
 from tests.shop_fixture import wait_for
 
 Messages = list[tuple[str, int]]
-
-
-@pytest.fixture
-def messages(monkeypatch: pytest.MonkeyPatch) -> Messages:
-    """What workers are asked to do, as the broker would hold it."""
-    waiting: Messages = []
-    monkeypatch.setattr(work.current_app, "send_task", lambda task, args, **options: waiting.append((task, args[0])))
-    return waiting
 
 
 def work_off(messages: Messages) -> None:

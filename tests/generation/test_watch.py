@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from generation import providers, runner, tasks, views
+from generation import providers, runner, tasks
 from generation.models import Job, ProviderAccount
 from tests.generation.bad_days import generations, last, now, sweep
 from tests.generation.stories import at, provider_ends, purse
@@ -14,14 +14,6 @@ from tests.shop_fixture import wait_for
 from waistheart.models import Hint
 
 Messages = list[tuple[str, int]]
-
-
-@pytest.fixture
-def messages(monkeypatch: pytest.MonkeyPatch) -> Messages:
-    """What hints ask workers to do; nobody does it until the test says so."""
-    heard: Messages = []
-    monkeypatch.setattr(views.current_app, "send_task", lambda task, args, **options: heard.append((task, args[0])))
-    return heard
 
 
 # --- giving up -------------------------------------------------------------------------------------------------------

@@ -345,6 +345,10 @@ def test_an_account_that_was_filled_up_is_asked_again_when_staff_say_so(shop: Sh
     assert console.confirm(path, stale) == ["Ask again now: 1 had already moved on."]
     until(shop, job)
     assert console.act(path, "probe", account.pk) == ["Ask again now: 1 had already moved on."]
+    replaced = ProviderAccount.objects.create(
+        provider="fal", key_print="old", state="out_of_credits", next_probe_at=clock.now()
+    )
+    assert "its key takes no new work any more" in console.act(path, "probe", replaced.pk)[0]
 
 
 def refund(shop: Shop, payment: Payment) -> None:

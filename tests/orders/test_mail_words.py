@@ -4,20 +4,13 @@ import re
 from email.message import Message
 
 import pytest
-from django.core.cache import cache
 
 from billing.models import Entry
 from orders import mail
 from orders.models import Mail, Order
 from tests.orders import shop
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def a_shop() -> None:
-    cache.clear()
-    shop.pose()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("a_shop")]
 
 
 def written(kind: str, order: Order, *, about_job: bool = False) -> tuple[str, str, str]:

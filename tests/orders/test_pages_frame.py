@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 
 import pytest
-from django.core.cache import cache
 from django.template.loader import render_to_string
 from django.test import Client
 
@@ -40,9 +39,7 @@ OWNED: dict[str, Callable[[], str]] = {
 
 
 @pytest.fixture(autouse=True)
-def a_shop() -> None:
-    cache.clear()
-    shop.pose()
+def two_poses(a_shop: None) -> None:
     shop.pose("finger-heart", "Finger heart")
 
 

@@ -4,7 +4,6 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 from django.utils.html import escape
@@ -16,14 +15,8 @@ from orders import estimates, moments, progress, visits
 from orders.models import Order, Photo
 from tests.orders import shop
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("a_shop")]
 BACK = "Your credit is back: what you paid for this video is kept for you until"
-
-
-@pytest.fixture(autouse=True)
-def a_shop() -> None:
-    cache.clear()
-    shop.pose()
 
 
 def text(client: Client, path: str) -> str:

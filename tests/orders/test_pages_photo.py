@@ -4,7 +4,6 @@ import io
 import re
 
 import pytest
-from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils.html import escape
@@ -17,15 +16,9 @@ from orders.views import make
 from tests.orders import shop
 from waistheart import storage
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("a_shop")]
 NEW = "/make/waist-heart/"
 KEY = "a-request-key-of-the-form"
-
-
-@pytest.fixture(autouse=True)
-def a_shop() -> None:
-    cache.clear()
-    shop.pose()
 
 
 def upload(name: str = "ok_portrait.jpg", data: bytes | None = None) -> SimpleUploadedFile:

@@ -4,7 +4,6 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from django.utils.html import escape
 
@@ -17,7 +16,7 @@ from orders.models import Order, Pose
 from tests.orders import shop
 from waistheart import guards
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("a_shop")]
 PAGE = "http://127.0.0.1:9/stripe/pay/cs_1"
 TICKED = {"may_use": "1", "start_now": "1"}
 
@@ -58,12 +57,6 @@ def gateway(monkeypatch: pytest.MonkeyPatch) -> Gateway:
         monkeypatch.setattr(StripeGateway, call, staticmethod(getattr(made, call)))
     monkeypatch.setattr(guards, "nudge", lambda what: None)
     return made
-
-
-@pytest.fixture(autouse=True)
-def a_shop() -> None:
-    cache.clear()
-    shop.pose()
 
 
 def shown(client: Client, order: Order) -> dict[str, str]:

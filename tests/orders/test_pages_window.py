@@ -1,7 +1,6 @@
 """The shop window: prices, samples, and the days on which nothing can be sold."""
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
@@ -12,13 +11,7 @@ from orders.models import Pose
 from tests.orders import shop
 from waistheart import live
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def a_shop() -> None:
-    cache.clear()
-    shop.pose()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("a_shop")]
 
 
 @pytest.mark.parametrize("path", ["/", "/poses/waist-heart/", "/make/waist-heart/"])

@@ -3,7 +3,6 @@
 import errno
 
 import pytest
-from django.core.cache import cache
 from django.core.files.uploadhandler import TemporaryFileUploadHandler
 from django.test import Client
 
@@ -14,14 +13,8 @@ from tests.orders import shop
 from tests.orders.test_pages_photo import NEW, send, upload
 from waistheart import storage
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("a_shop")]
 SENTENCE = "We cannot save photos right now"
-
-
-@pytest.fixture(autouse=True)
-def a_shop() -> None:
-    cache.clear()
-    shop.pose()
 
 
 def away() -> storage.StorageError:
