@@ -3,11 +3,13 @@
 import ipaddress
 import socket
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db.models.signals import post_migrate
+from django.db import connection, transaction
+from django.test import TransactionTestCase
 
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
 
@@ -31,13 +33,30 @@ def touches_the_database(item: pytest.Item) -> bool:
     return bool(item.get_closest_marker("django_db") or DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())))
 
 
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> None:
-    """Make the test database, and from then on no permissions anew each time the tables are emptied.
+@pytest.fixture(scope="session", autouse=True)
+def quick_emptying() -> Iterator[None]:
+    """Empty the tables after a test row by row instead of with Django's `flush`.
 
-    Nothing of ours reads a permission: the staff of the tests may do everything.
+    That truncates forty tables and makes content types and permissions anew: a quarter of a second after each test on PostgreSQL.
     """
-    assert post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: empty_tables())
+        yield
+
+
+def empty_tables() -> None:
+    """Delete every row but the content types and permissions, which a migration makes once."""
+    off = {"postgresql": "SET LOCAL session_replication_role = replica", "sqlite": "PRAGMA defer_foreign_keys = ON"}
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(off[connection.vendor])
+        for table in tables():
+            cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
+
+
+@cache
+def tables() -> list[str]:
+    made_once = {"django_content_type", "auth_permission"}
+    return sorted(set(connection.introspection.django_table_names(only_existing=True)) - made_once)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -27,9 +27,9 @@ def page_not_found(request: HttpRequest, exception: Exception | None = None) -> 
     return _page(request, 404)
 
 
-def unavailable(request: HttpRequest | None) -> HttpResponse:
-    """503: storage is away or full, and the next try may succeed. Needs no request."""
-    response = _page(None, 503)
+def unavailable(away: str) -> HttpResponse:
+    """503: our "files" or our "records" are away, full or locked, and the next try may succeed. Needs no request."""
+    response = _page(None, 503, away=away)
     response.headers["Retry-After"] = "60"
     return response
 
@@ -45,9 +45,9 @@ def mark(response: HttpResponseBase) -> None:
     response.headers.setdefault("X-Robots-Tag", "noindex, nofollow")
 
 
-def _page(request: HttpRequest | None, status: int) -> HttpResponse:
+def _page(request: HttpRequest | None, status: int, **words: str) -> HttpResponse:
     try:
-        response = HttpResponse(loader.render_to_string(f"{status}.html", request=request), status=status)
+        response = HttpResponse(loader.render_to_string(f"{status}.html", words, request=request), status=status)
     except Exception:
         # Whatever broke the page may break this one as well: static files that were not collected, say.
         log.exception("the page for %s cannot be shown", status)

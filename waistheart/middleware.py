@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.utils.http import parse_header_parameters
@@ -44,8 +45,8 @@ def is_readable(content_type: str) -> bool:
 
 
 class SayNoProperly:
-    """Outermost: no NUL in a path, a query or a cookie, no error where storage is away, and no answer above 399 that a cache would
-    keep or a search engine list."""
+    """Outermost: no NUL in a path, a query or a cookie, no error where storage or the database is away, and no answer above 399
+    that a cache would keep or a search engine list."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -60,13 +61,16 @@ class SayNoProperly:
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """The one place that knows for all pages what storage raises: bytes that are missing are a page not found, and storage
-        that is away or full is our fault for now, in one line of the log."""
+        """The one place that knows for all pages what storage and the database raise: bytes that are missing are a page not found;
+        what is away, full or locked is our fault for now, in one line of the log, and whoever asked may ask again."""
         if isinstance(exception, BlobMissing):
             return error_pages.page_not_found(request)
         if isinstance(exception, StorageError) or getattr(exception, "errno", None) in FULL:
             log.error("storage is away or full: %s: %s", type(exception).__name__, exception)
-            return error_pages.unavailable(request)
+            return error_pages.unavailable("files")
+        if isinstance(exception, OperationalError | InterfaceError):
+            log.error("the database is away or busy: %s: %s", type(exception).__name__, exception)
+            return error_pages.unavailable("records")
         return None
 
 

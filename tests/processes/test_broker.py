@@ -1,7 +1,5 @@
 """Messages carry an id and may all be lost: the broker's folder is emptied twice in the middle of a job."""
 
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +9,11 @@ import pytest
 import requests
 
 from tests.customer import Customer
+from tests.processes.asleep import WORKER, worker_asleep
 from tests.processes.test_purchase import assert_books_balance, paid_work, wait_until_delivered
 from tests.shop_process import Shop, eventually
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
-WORKER = "celery --app waistheart.celery --quiet worker"
 
 
 def test_an_emptied_broker_costs_time_and_nothing_else(shop: Shop):
@@ -48,20 +46,6 @@ def test_a_message_that_cannot_be_read_ends_nobody(shop: Shop):
 
 
 @contextmanager
-def worker_asleep(shop: Shop) -> Iterator[None]:
-    """Stop the worker's processes where they are, and let them go on at the end."""
-    pids = shop.pids(WORKER)
-    assert pids
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
-
-
-@contextmanager
 def sandbox_delay(shop: Shop, seconds: float) -> Iterator[None]:
     """Let the provider work for longer."""
     address = f"{shop.sandbox_url}/control/settings"
@@ -76,7 +60,7 @@ def lose_messages(shop: Shop, task: str) -> None:
     """Wait until a message of this task lies in the broker's folder, then empty the folder."""
     folder = shop.var_dir / "broker"
     eventually(
-        lambda: any(task.encode() in message.read_bytes() for message in messages(folder)), seconds=30, shop=shop
+        lambda: any(task.encode() in message.read_bytes() for message in messages(folder)), seconds=60, shop=shop
     )
     for message in messages(folder):
         message.unlink()

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from tests.customer import Customer
-from tests.processes.test_broker import worker_asleep
+from tests.processes.asleep import worker_asleep
 from tests.processes.test_purchase import assert_books_balance, paid_work, wait_until_delivered
 from tests.shop_process import Shop, eventually, running_shop
 
@@ -40,8 +40,9 @@ def test_redis_emptied_costs_time_and_nothing_else(on_redis: Shop, server: redis
     customer = Customer(on_redis.url)
     customer.order(pose="cheek-heart", photo="ok_portrait.jpg", email="redis@example.com")
     with worker_asleep(on_redis):
+        eventually(lambda: not asking(server), seconds=60, shop=on_redis)
         customer.pay()
-        eventually(lambda: "generation.advance" in waiting(server), seconds=30, shop=on_redis)
+        eventually(lambda: "generation.advance" in waiting(server), seconds=60, shop=on_redis)
         server.flushdb()
         assert "generation.advance" not in waiting(server)
     wait_until_delivered(on_redis, customer, customer.page.url)
@@ -52,3 +53,9 @@ def test_redis_emptied_costs_time_and_nothing_else(on_redis: Shop, server: redis
 def waiting(server: redis.Redis) -> str:
     """The messages that wait for the worker."""
     return " ".join(str(message) for message in server.lrange("waistheart", 0, -1))  # type: ignore[union-attr]
+
+
+def asking(server: redis.Redis) -> bool:
+    """Whether somebody waits inside Redis for the next message: it would be handed to him, asleep or not, and never lie there."""
+    ours = str(server.connection_pool.connection_kwargs["db"])
+    return any(client["db"] == ours and "b" in client["flags"] for client in server.client_list())  # type: ignore[union-attr]
