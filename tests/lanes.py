@@ -25,6 +25,8 @@ LANES = {
     "processes": ["-m", "processes", "-n", "2", "--dist", "loadfile"],
     "browser": ["-m", "browser"],
 }
+# The last one would have each of some hundred processes compile the whole shop again, and each worker the tests.
+NOT_HANDED_ON = {"DATABASE_URL", "TESTS_VAR_DIR", "PYTHONDONTWRITEBYTECODE"}
 
 
 class CannotRun(Exception):
@@ -74,7 +76,7 @@ def run(lane: str) -> Result:
 @contextmanager
 def world(lane: str) -> Iterator[dict[str, str]]:
     """Give the environment of a lane, with a database server when it needs one."""
-    environ = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "TESTS_VAR_DIR"}}
+    environ = {name: value for name, value in os.environ.items() if name not in NOT_HANDED_ON}
     if lane == "browser" and chromium() is None:
         raise CannotRun("no Chromium in PATH (apt-get install chromium)")
     if lane != "unit-postgresql":

@@ -149,6 +149,7 @@ def test_a_body_no_photo_can_have_is_refused_unread(client: Client, monkeypatch:
     page = send(client, photo=upload(), email=shop.ADA)
     assert page.status_code == 413
     assert "15 MB" in page.content.decode()
+    assert f'href="{NEW}">Choose another photo' in page.content.decode()
     assert not Order.objects.exists()
 
 
