@@ -36,7 +36,7 @@ class Sandbox:
 
     def state(self) -> dict[str, Any]:
         """Everything the sandbox knows."""
-        return requests.get(f"{self.url}/control/state", timeout=10).json()
+        return requests.get(f"{self.url}/control/state", timeout=30).json()
 
     def calls(self, operation: str) -> list[dict[str, Any]]:
         """The requests to one operation of the card processor since the last reset, oldest first."""
@@ -115,7 +115,7 @@ class Ear:
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
-    def next(self, timeout: float = 10) -> Heard:
+    def next(self, timeout: float = 30) -> Heard:
         return self.heard.get(timeout=timeout)
 
     def nothing_more(self, seconds: float = 0.4) -> bool:

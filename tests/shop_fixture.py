@@ -59,7 +59,7 @@ class Traffic:
             self._count -= 1
 
 
-def wait_for(what: Any, seconds: float = 20) -> Any:
+def wait_for(what: Any, seconds: float = 60) -> Any:
     """Call until it answers something true."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:

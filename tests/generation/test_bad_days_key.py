@@ -31,7 +31,7 @@ def test_key_removed_and_put_back(shop: Shop, settings: Any, caplog: pytest.LogC
     shop.sweep(minutes=30)
     assert (now(job).status, now(job).failures) == (status, 0)
     assert posts(shop) == (0 if status == "queued" else 1)
-    assert requests.get(shop.url + page_of(job), timeout=10).status_code == 200
+    assert requests.get(shop.url + page_of(job), timeout=30).status_code == 200
 
     settings.FAL_KEY = key
     until(shop, job)

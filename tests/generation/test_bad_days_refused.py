@@ -43,7 +43,7 @@ def test_refused_photo_gives_the_credit_back(shop: Shop) -> None:
 
     shop.sweep()
     assert Mail.objects.filter(status="sent").count() == 2
-    page = requests.get(shop.url + page_of(job), timeout=10).text
+    page = requests.get(shop.url + page_of(job), timeout=30).text
     assert "We cannot use this photo" in page
     assert "Your credit is back" in page
     sweep(shop, minutes=3)
@@ -88,7 +88,7 @@ def test_503_for_an_hour(shop: Shop) -> None:
     assert all(later - earlier <= 2 for earlier, later in pairwise(asked))
     assert alarms("unavailable") == 1
 
-    requests.delete(f"{shop.sandbox.url}/control/faults", timeout=5)
+    requests.delete(f"{shop.sandbox.url}/control/faults", timeout=30)
     fresh = shop.paid(email="fresh@example.com")
     until(shop, fresh, minutes=6)
     assert ProviderAccount.objects.get().state == "ok"
@@ -132,7 +132,7 @@ def test_retired_model_stops_that_model_only(shop: Shop) -> None:
     shop.age(86400)
     sweep(shop)
     assert {(now(job).status, now(job).reason) for job in waiting} == {("review", "misconfigured")}
-    requests.delete(f"{shop.sandbox.url}/control/faults", timeout=5)
+    requests.delete(f"{shop.sandbox.url}/control/faults", timeout=30)
     assert all(review.requeue(job=now(job), actor="staff") for job in waiting)
     until(shop, *waiting)
     assert [len(generations(shop, job)) for job in waiting] == [1, 1]

@@ -87,7 +87,7 @@ def test_unknown_submit_found_in_review_comes_back(shop: Shop) -> None:
     sweep(shop, minutes=15, seconds=301)
     assert (now(job).status, now(job).reason) == ("review", "unknown_submit")
     shop.sandbox.post("/control/topup", {})
-    requests.delete(f"{shop.sandbox.url}/control/faults?fault=list_empty", timeout=5)
+    requests.delete(f"{shop.sandbox.url}/control/faults?fault=list_empty", timeout=30)
     until(shop, job)
     assert (len(generations(shop, job)), Submission.objects.get().resumes) == (1, 1)
 

@@ -450,7 +450,7 @@ def test_a_webhook_that_was_changed_on_its_way(contract: Contract, settings: Any
 
 def test_every_fault_of_the_queue_is_in_this_file(contract: Contract) -> None:
     """A fault that is added to the sandbox needs its word here; those of bodies belong to the tests of the transfer."""
-    known = requests.get(f"{contract.sandbox.url}/control/faults", timeout=5).json()["known"]
+    known = requests.get(f"{contract.sandbox.url}/control/faults", timeout=30).json()["known"]
     queue = {name for name in known if not name.startswith(("card_", "event_", "wrong_amount", "wrong_currency"))}
     text = Path(__file__).read_text()
     assert [name for name in sorted(queue - MEDIA_FAULTS) if f'"{name}"' not in text] == []

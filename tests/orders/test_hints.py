@@ -166,7 +166,7 @@ def broken(*args: Any, **kwargs: Any) -> None:
 
 
 def test_only_a_post_is_an_event(shop: Shop) -> None:
-    assert requests.get(f"{shop.url}/hints/stripe/", timeout=10).status_code == 405
+    assert requests.get(f"{shop.url}/hints/stripe/", timeout=30).status_code == 405
     assert not Hint.objects.exists()
 
 

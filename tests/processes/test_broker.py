@@ -40,8 +40,8 @@ def test_a_message_that_cannot_be_read_ends_nobody(shop: Shop):
     folder = shop.var_dir / "broker"
     for number, half in enumerate((b"", b'{"body": "W1')):
         (folder / f"0_{number}.waistheart.msg").write_bytes(half)
-    eventually(lambda: not list(folder.glob("0_*.msg")), seconds=30, shop=shop)
-    eventually(lambda: "thrown away" in shop.output, seconds=30, shop=shop)
+    eventually(lambda: not list(folder.glob("0_*.msg")), seconds=60, shop=shop)
+    eventually(lambda: "thrown away" in shop.output, seconds=60, shop=shop)
     assert shop.pids(WORKER) == before
 
 
@@ -49,11 +49,11 @@ def test_a_message_that_cannot_be_read_ends_nobody(shop: Shop):
 def sandbox_delay(shop: Shop, seconds: float) -> Iterator[None]:
     """Let the provider work for longer."""
     address = f"{shop.sandbox_url}/control/settings"
-    requests.post(address, json={"delay_seconds": seconds}, timeout=10).raise_for_status()
+    requests.post(address, json={"delay_seconds": seconds}, timeout=30).raise_for_status()
     try:
         yield
     finally:
-        requests.post(address, json={"delay_seconds": 1}, timeout=10).raise_for_status()
+        requests.post(address, json={"delay_seconds": 1}, timeout=30).raise_for_status()
 
 
 def lose_messages(shop: Shop, task: str) -> None:
@@ -73,6 +73,6 @@ def messages(folder: Path) -> list[Path]:
 
 def newest(shop: Shop) -> dict[str, Any]:
     """The last request that the provider has taken for this pose; a finished one when there is none."""
-    requests_ = requests.get(f"{shop.sandbox_url}/control/state", timeout=10).json()["fal"]
+    requests_ = requests.get(f"{shop.sandbox_url}/control/state", timeout=30).json()["fal"]
     ours = [request for request in requests_ if "overhead" in str(request["input"])]
     return ours[-1] if ours else {"status": "COMPLETED"}

@@ -49,12 +49,12 @@ def test_a_part_of_the_video_can_be_asked_for(shop: Shop):
     customer = Customer(shop.url)
     order_url = bought(shop, customer, pose="finger-heart", email="part@example.com")
     whole = customer.open(order_url + "video.mp4").content
-    part = customer.browser.get(order_url + "video.mp4", headers={"Range": "bytes=100-199"}, timeout=10)
+    part = customer.browser.get(order_url + "video.mp4", headers={"Range": "bytes=100-199"}, timeout=30)
     assert part.status_code == 206
     assert part.headers["Content-Range"] == f"bytes 100-199/{len(whole)}"
     assert part.content == whole[100:200]
     # What a phone's player asks first, to learn whether it may ask for parts at all.
-    first = customer.browser.get(order_url + "video.mp4", headers={"Range": "bytes=0-1"}, timeout=10)
+    first = customer.browser.get(order_url + "video.mp4", headers={"Range": "bytes=0-1"}, timeout=30)
     assert (first.status_code, first.content) == (206, whole[:2])
 
 
@@ -62,8 +62,8 @@ def test_nobody_without_the_link_sees_anything(shop: Shop):
     customer = Customer(shop.url)
     order_url = bought(shop, customer, pose="cheek-heart", email="private@example.com")
     stranger = order_url[:-2] + ("A" if order_url[-2] != "A" else "B") + "/"
-    assert requests.get(stranger, timeout=10).status_code == 404
-    assert requests.get(stranger + "video.mp4", timeout=10).status_code == 404
+    assert requests.get(stranger, timeout=30).status_code == 404
+    assert requests.get(stranger + "video.mp4", timeout=30).status_code == 404
 
 
 def test_with_the_demos_own_delays_hints_alone_bring_the_video(var_dir: Path):
@@ -99,7 +99,7 @@ def test_with_all_webhooks_lost_every_order_still_completes(shop: Shop):
         customer.pay("pay_lose_event")
         assert len(mails_to(shop, "silence@example.com", count=2, seconds=120)) == 2
     finally:
-        requests.delete(f"{shop.sandbox_url}/control/faults", timeout=10).raise_for_status()
+        requests.delete(f"{shop.sandbox_url}/control/faults", timeout=30).raise_for_status()
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ def all_mails(shop: Shop) -> Iterator[EmailMessage]:
 
 def paid_work(shop: Shop, word: str) -> int:
     """How many requests the provider has billed whose prompt contains `word`."""
-    state = requests.get(f"{shop.sandbox_url}/control/state", timeout=10).json()
+    state = requests.get(f"{shop.sandbox_url}/control/state", timeout=30).json()
     return sum(word in str(request["input"]) and request["billed"] for request in state["fal"])
 
 

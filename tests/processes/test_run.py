@@ -18,10 +18,10 @@ NAMES = {"web": "gunicorn", "worker": "celery --app waistheart.celery --quiet wo
 
 
 def test_every_address_that_is_printed_answers(shop: Shop):
-    assert requests.get(f"{shop.url}/livez", timeout=5).ok
-    assert requests.get(f"{shop.url}/readyz", timeout=5).ok
-    assert requests.get(f"{shop.url}/admin/login/", timeout=5).ok
-    assert requests.get(f"{shop.sandbox_url}/control/", timeout=5).ok
+    assert requests.get(f"{shop.url}/livez", timeout=30).ok
+    assert requests.get(f"{shop.url}/readyz", timeout=30).ok
+    assert requests.get(f"{shop.url}/admin/login/", timeout=30).ok
+    assert requests.get(f"{shop.sandbox_url}/control/", timeout=30).ok
     for address in (f"{shop.url}/admin/", f"{shop.sandbox_url}/control/", f"{shop.var_dir}/mail/"):
         assert address in shop.output
 
@@ -51,7 +51,7 @@ def test_a_process_that_dies_is_named_and_stops_the_whole(var_dir: Path, name: s
         os.kill(shop.pids(NAMES[name])[0], signal.SIGKILL)
         assert shop.process.wait(30) == 1
         assert f"{name} was ended by SIGKILL" in shop.output
-        eventually(lambda: shop.pids("") == [], seconds=5, shop=shop)
+        eventually(lambda: shop.pids("") == [], seconds=15, shop=shop)
 
 
 def test_what_a_killed_run_leaves_keeps_the_folder(var_dir: Path):
@@ -113,9 +113,9 @@ def run_briefly(var_dir: Path, **settings: str) -> "subprocess.CompletedProcess[
 def signs_in(shop: Shop, password: str) -> bool:
     """Sign in at the staff console with this password."""
     browser = requests.Session()
-    page = browser.get(f"{shop.url}/admin/login/", timeout=10)
+    page = browser.get(f"{shop.url}/admin/login/", timeout=30)
     token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)
     assert token
     form = {"username": "staff@localhost", "password": password, "csrfmiddlewaretoken": token[1]}
-    answer = browser.post(f"{shop.url}/admin/login/?next=/admin/", data=form, timeout=10)
+    answer = browser.post(f"{shop.url}/admin/login/?next=/admin/", data=form, timeout=30)
     return answer.ok and answer.url.endswith("/admin/")

@@ -30,11 +30,11 @@ def form(**changes: str | None) -> dict[str, str]:
 
 def post(sandbox: Sandbox, path: str, fields: dict[str, str], *, key: str | None = None) -> requests.Response:
     headers = {**KEY, **({"Idempotency-Key": key} if key else {})}
-    return requests.post(f"{sandbox.url}/stripe/v1/{path}", data=fields, headers=headers, timeout=10)
+    return requests.post(f"{sandbox.url}/stripe/v1/{path}", data=fields, headers=headers, timeout=30)
 
 
 def get(sandbox: Sandbox, path: str, **params: str) -> requests.Response:
-    return requests.get(f"{sandbox.url}/stripe/v1/{path}", params=params, headers=KEY, timeout=10)
+    return requests.get(f"{sandbox.url}/stripe/v1/{path}", params=params, headers=KEY, timeout=30)
 
 
 def new_session(sandbox: Sandbox, **changes: str | None) -> dict[str, Any]:

@@ -33,11 +33,11 @@ class Fal:
         body = {"prompt": "waist heart", "image_url": image_url or self.image_url, "duration": "5", **body}
         query = {"fal_webhook": webhook} if webhook else {}
         return requests.post(
-            f"{self.queue}/{model}", json=body, params=query, headers=KEY, timeout=20, allow_redirects=False
+            f"{self.queue}/{model}", json=body, params=query, headers=KEY, timeout=30, allow_redirects=False
         )
 
     def get(self, url: str, **query: Any) -> requests.Response:
-        return requests.get(url, headers=KEY, params=query, timeout=20)
+        return requests.get(url, headers=KEY, params=query, timeout=30)
 
     def listing(self, **query: Any) -> requests.Response:
         url = f"{self.sandbox.url}/fal/api/v1/models/requests/by-endpoint"
@@ -67,7 +67,7 @@ class Fal:
         return dict(request)
 
 
-def wait_for(look: Callable[[], Seen | None], *, seconds: float = 20) -> Seen:
+def wait_for(look: Callable[[], Seen | None], *, seconds: float = 60) -> Seen:
     """Look again and again until there is something to see."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -98,7 +98,7 @@ class Listener:
     def photo(self, name: str) -> str:
         return f"{self.url}/photos/{name}"
 
-    def next(self, seconds: float = 15) -> Heard:
+    def next(self, seconds: float = 45) -> Heard:
         return self.heard.get(timeout=seconds)
 
     def hears_nothing(self, seconds: float = 0.5) -> bool:

@@ -16,7 +16,7 @@ from tests.sandbox_process import Sandbox, running_sandbox
 
 def verify(sandbox: Sandbox, heard: Heard) -> None:
     """Prove a webhook with the key set, or raise InvalidSignature."""
-    [key] = requests.get(f"{sandbox.url}/fal/.well-known/jwks.json", timeout=5).json()["keys"]
+    [key] = requests.get(f"{sandbox.url}/fal/.well-known/jwks.json", timeout=30).json()["keys"]
     public = Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(key["x"] + "=="))
     names = ("Request-Id", "User-Id", "Timestamp")
     lines = [heard.headers[f"X-Fal-Webhook-{name}"] for name in names] + [hashlib.sha256(heard.body).hexdigest()]
@@ -117,10 +117,10 @@ def test_a_restart_forgets_no_work(listener: Listener, tmp_path_factory: pytest.
     state = str(tmp_path_factory.mktemp("state") / "sandbox.json")
     with running_sandbox("--state", state, delay_seconds=1) as first:
         accepted = Fal(first, listener.photo("ok_portrait.jpg")).submit(webhook=listener.url).json()
-        keys = requests.get(f"{first.url}/fal/.well-known/jwks.json", timeout=5).json()
+        keys = requests.get(f"{first.url}/fal/.well-known/jwks.json", timeout=30).json()
     with running_sandbox("--state", state) as second:
         verify(second, listener.next())
-        assert requests.get(f"{second.url}/fal/.well-known/jwks.json", timeout=5).json() == keys
+        assert requests.get(f"{second.url}/fal/.well-known/jwks.json", timeout=30).json() == keys
         fal = Fal(second, "")
         answer = fal.get(accepted["response_url"].replace(first.url, second.url)).json()
-        assert len(requests.get(answer["video"]["url"], timeout=5).content) == answer["video"]["file_size"]
+        assert len(requests.get(answer["video"]["url"], timeout=30).content) == answer["video"]["file_size"]

@@ -31,7 +31,7 @@ def test_it_stops_at_once_even_while_rendering(listener: Listener, tmp_path: Pat
         time.sleep(0.02)
     told = time.monotonic()
     process.send_signal(order)
-    process.communicate(timeout=10)
+    process.communicate(timeout=30)
     assert process.returncode == 0
     assert time.monotonic() - told < 2
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
@@ -39,5 +39,5 @@ def test_it_stops_at_once_even_while_rendering(listener: Listener, tmp_path: Pat
 
 def test_a_taken_port_is_said_in_one_line(sandbox: Sandbox, tmp_path: Path) -> None:
     port = sandbox.url.rpartition(":")[2]
-    _, error = start(int(port), tmp_path).communicate(timeout=20)
+    _, error = start(int(port), tmp_path).communicate(timeout=60)
     assert error.strip() == f"sandbox: cannot listen on 127.0.0.1:{port}: Address already in use"
