@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.chromium import chromium
 from tests.process_fixtures import prepared, shop
 
 __all__ = ["prepared", "shop"]
+expect.set_options(timeout=30_000)
 PHONE = {"width": 390, "height": 844}
 Shoot = Callable[[Page, str], None]
 
@@ -38,7 +39,7 @@ def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
 
     def make(**options: Any) -> Page:
         context = browser.new_context(**{"viewport": PHONE, "locale": "en-GB", **options})
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(60_000)
         contexts.append(context)
         return context.new_page()
 

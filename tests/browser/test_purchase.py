@@ -10,7 +10,7 @@ from tests.browser.conftest import Shoot
 from tests.customer import PHOTOS
 from tests.shop_process import Shop
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
 READY = "Your video is ready"
 PLAYS = """async (video) => {
     video.muted = true;
