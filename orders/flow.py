@@ -13,7 +13,7 @@ from django.conf import settings
 from billing import ledger, looks
 from billing.gateway import get_gateway
 from billing.gateway_errors import GatewayError, GatewayMisconfigured
-from billing.models import Payment
+from billing.models import Payment, new_key
 from billing.moves import move_payment
 from billing.receipts import Receipt
 from generation import work
@@ -78,7 +78,9 @@ def _ask(order: Order, items: list[OrderItem], owner: User, declarations: dict, 
     write_draft(order_id=order.pk, writes=order.writes)
     credits = sum(item.pose.credits for item in items)
     freeze.freeze_items(order, count=len(items), credits=credits)
+    key = new_key()
     payment = Payment.objects.create(
+        key=key,
         owner=owner,
         reference=f"order:{order.code}",
         amount=amount,
@@ -87,7 +89,7 @@ def _ask(order: Order, items: list[OrderItem], owner: User, declarations: dict, 
         name=f"{items[0].pose.name} video" if len(items) == 1 else f"{len(items)} videos",
         email=order.email,
         success_url=f"{settings.PUBLIC_URL}/pay/return/?session={{CHECKOUT_SESSION_ID}}",
-        cancel_url=f"{settings.PUBLIC_URL}/pay/cancelled/{order.key}/",
+        cancel_url=f"{settings.PUBLIC_URL}/pay/cancelled/{key}/",
         session_expires_at=clock.after(SESSION_SECONDS),
     )
     move_order(

@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path, register_converter
 
 from orders import hints
-from orders.views import gallery, help, make, media, order, pay, review
+from orders.views import gallery, help, make, media, order, pay, review, way_back
 
 
 class LinkKey:
@@ -18,6 +18,12 @@ class LinkKey:
         return value
 
 
+class PaymentKey(LinkKey):
+    """What names a payment on the way back from its page. It opens no order for longer than that way is open."""
+
+    regex = r"[0-9a-f]{32}"
+
+
 class Code(LinkKey):
     """An order's eight letters."""
 
@@ -25,6 +31,7 @@ class Code(LinkKey):
 
 
 register_converter(LinkKey, "key")
+register_converter(PaymentKey, "payment")
 register_converter(Code, "code")
 
 draft: list[URLPattern] = [
@@ -56,7 +63,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("make/<slug:slug>/", make.new, name="make"),
     path("make/<key:key>/", include(draft)),
     path("pay/return/", pay.returned, name="pay-return"),
-    path("pay/cancelled/<key:key>/", pay.cancelled, name="pay-cancelled"),
+    path("pay/cancelled/<payment:key>/", way_back.cancelled, name="pay-cancelled"),
     path("o/<code:code>-<key:key>/", include(placed)),
     path("hints/stripe", hints.stripe),
     path("hints/stripe/", hints.stripe, name="stripe-hint"),

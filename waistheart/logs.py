@@ -13,7 +13,9 @@ SECRETS = (
     # Each keeps its first group: the path up to an order's key, a token of a picture or of a callback.
     re.compile(r"(/o/[A-Z0-9]{8}-)[\w-]+"),
     re.compile(r"(/make/)[\w-]{24}(?![\w-])"),
+    # A payment's key opens its order for a day, on the way back from its page; eight letters find it as well.
     re.compile(r"(/pay/cancelled/)[\w-]+"),
+    re.compile(r"(\bpayment [0-9a-f]{8})[0-9a-f]{24}\b"),
     re.compile(r"(/portraits/)(?!probe\.gif)[\w-]+"),
     re.compile(r"(/hints/[\w-]+/)[\w-]+"),
     # A session of the card processor opens the order it pays for.

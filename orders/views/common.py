@@ -21,9 +21,9 @@ from waistheart import live, money
 log = logging.getLogger(__name__)
 
 View = Callable[..., HttpResponseBase]
-# The card processor is given two ways back, with a session and with a draft's key. They stay in the browser's history, in the
-# processor's logs and in their support's mails: they open the order no longer than it can be paid, which is a day at most, and the
-# way back from the page.
+# The card processor is given two ways back, with a session and with the payment's key; nothing that it is given names the order's key.
+# They stay in the browser's history, in the processor's logs and in their support's mails: they open the order no longer than it can be
+# paid, which is a day at most, and the way back from the page. Whether money came, or is on its way still, makes no difference.
 WAY_BACK = timedelta(hours=25)
 
 

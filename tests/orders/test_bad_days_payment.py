@@ -269,8 +269,7 @@ def test_processor_refuses_a_session(shop: Shop, caplog: pytest.LogCaptureFixtur
 
 def test_reopen_of_a_paid_page_settles(shop: Shop) -> None:
     order = shop.asked()
-    shop.pay(order)
-    page = Client().get(f"/pay/cancelled/{order.key}/")
+    page = Client().get(f"/pay/cancelled/{shop.pay(order).key}/")
     assert (page.status_code, page["Location"]) == (303, f"/o/{order.code}-{order.key}/")
     job = the_one_job(order)
     photo = order.items.get().photo
