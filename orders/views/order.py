@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from orders import flow, visits, words
+from orders import flow, job_facts, visits, words
 from orders import progress as progress_of
 from orders.models import Order
 from orders.progress import Progress, State
@@ -48,16 +48,23 @@ def progress(request: HttpRequest, code: str, key: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @owner_only
 def cancel(request: HttpRequest, code: str, key: str) -> HttpResponse:
-    """Ask first, then cancel; only while it truly gives the credit back."""
+    """Ask first, then cancel; only while it truly gives the credit back. A second click ends where the first one did."""
     placed = common.placed_order(code=code, key=key)
     context = {"order": placed, "order_url": common.order_url(placed)}
-    if placed.status != Order.Status.PAID or not flow.can_cancel(placed):
-        return render(request, "pages/cannot_cancel.html", context, status=409 if request.method == "POST" else 200)
+    can_cancel = placed.status == Order.Status.PAID and flow.can_cancel(placed)
     if request.method != "POST":
-        return render(request, "pages/cancel.html", context)
-    if not flow.cancel(order=placed, actor="customer"):
-        return render(request, "pages/cannot_cancel.html", context, status=409)
-    return SeeOther(common.order_url(placed))
+        return render(request, "pages/cancel.html" if can_cancel else "pages/cannot_cancel.html", context)
+    if can_cancel and flow.cancel(order=placed, actor="customer"):
+        return SeeOther(common.order_url(placed))
+    if _was_cancelled(placed):
+        return SeeOther(common.order_url(placed))
+    return render(request, "pages/cannot_cancel.html", context, status=409)
+
+
+def _was_cancelled(placed: Order) -> bool:
+    """Whether its owner has cancelled any of it before."""
+    jobs = [item.job for item in placed.items.select_related("job") if item.job]
+    return any(end.move in ("cancel", "close") and end.actor == "customer" for end in job_facts.ends(jobs).values())
 
 
 def _context(placed: Order, *, seen: int) -> dict[str, Any]:
