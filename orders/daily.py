@@ -11,7 +11,7 @@ from generation.models import Job, Submission
 from orders.models import Photo, Pose
 from waistheart import clock, guards, storage
 from waistheart.installation import ident
-from waistheart.sweeping import Part, is_due, run
+from waistheart.sweeping import Part, each, is_due, run
 
 log = logging.getLogger(__name__)
 DAY_SECONDS = 86400
@@ -43,14 +43,20 @@ def report_differences() -> int:
 
 
 def delete_orphans() -> int:
-    """Delete blobs of this installation that no row points at and that are older than every deadline."""
+    """Delete blobs of this installation that no row points at and that are older than every deadline; how many went.
+
+    One that cannot be deleted stops no other: it is logged and counted, and tried again the next day.
+    """
     over = clock.read().timestamp() - settings.ORPHAN_WINDOW_SECONDS
-    count = 0
-    for blob in storage.list_keys(prefix=f"{ident()}/"):
-        if blob.modified.timestamp() < over and not has_owner(blob.key):
-            storage.delete(key=blob.key)
-            count += 1
-    return count
+    old = (blob.key for blob in storage.list_keys(prefix=f"{ident()}/") if blob.modified.timestamp() < over)
+    return each("orphans", old, _delete_orphan)
+
+
+def _delete_orphan(key: str) -> bool:
+    if has_owner(key):
+        return False
+    storage.delete(key=key)
+    return True
 
 
 def has_owner(key: str) -> bool:

@@ -12,6 +12,7 @@ import generation.sweep
 from generation.models import Job
 from orders import daily, tasks
 from tests.generation.test_bad_days_rows import crowd
+from tests.orders.rivals import lost
 from tests.shop import Shop
 from waistheart import clock, storage
 from waistheart.installation import ident
@@ -54,6 +55,36 @@ def test_only_old_blobs_without_an_owner_go(shop: Shop) -> None:
     assert storage.size(key=old) is None
     assert storage.size(key=young)
     assert storage.size(key=job.photo_key)
+
+
+def test_an_orphan_that_cannot_go_stops_no_other(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = [storage.fresh_key(installation=ident(), kind="photos", suffix=".jpg") for _ in range(4)]
+    past = clock.read().timestamp() - settings.ORPHAN_WINDOW_SECONDS - 60
+    for key in keys:
+        storage.save_bytes(key=key, data=b"nobody's", content_type="image/jpeg")
+        os.utime(default_storage.path(key), (past, past))
+    strange = Path(default_storage.path(keys[0])).with_name("not a key.jpg")
+    strange.write_bytes(b"x")
+    os.utime(strange, (past, past))
+    delete, asked = storage.delete, []
+
+    def locked_for_the_first(*, key: str) -> None:
+        asked.append(key)
+        if len(asked) == 1:
+            raise storage.StorageError("locked")
+        delete(key=key)
+
+    monkeypatch.setattr(storage, "delete", locked_for_the_first)
+    done = daily.every_day()["orphans"]
+    left = [key for key in keys if storage.size(key=key) is not None]
+    assert strange.exists()
+    assert len(asked) == 5
+    assert done == 4 - len(left)
+    assert len(left) == (asked[0] in keys)
+    assert lost("sweep.raised.orphans") == 1 + len(left)
+    assert any(record.getMessage().startswith("orphans: ") for record in caplog.records)
 
 
 def test_every_old_video_goes_and_one_that_cannot_stops_no_other(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
