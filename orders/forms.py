@@ -48,7 +48,13 @@ def email_fault(address: str) -> str:
         validate_email(address)
     except ValidationError:
         return EMAIL_SHAPE
-    return "" if len(address) <= 254 and _can_be_written(address) else EMAIL_SHAPE
+    return "" if len(address) <= 254 and _can_be_written(address) and _leads_out(address) else EMAIL_SHAPE
+
+
+def _leads_out(address: str) -> bool:
+    """Whether its domain is a name out there: neither this machine nor a number in brackets, which no card processor takes."""
+    domain = address.rpartition("@")[2]
+    return not domain.startswith("[") and domain.rpartition(".")[2] != "localhost"
 
 
 def _can_be_written(address: str) -> bool:
