@@ -1,6 +1,7 @@
 """A payment's session at the card processor: made under the payment's key until there is one, and how a payment ends without money."""
 
 import logging
+from dataclasses import dataclass
 
 from django.db.models import F
 
@@ -17,7 +18,16 @@ from waistheart import clock, guards
 
 log = logging.getLogger(__name__)
 WAITING = ("open", "pending")
+ENDED = ("expired", "failed")
 BIGGEST = 2**63 - 1  # what its column can hold
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Where to pay; or why not: incomplete, price_changed, pose_retired, not_a_draft, pending, money_came, gateway_down."""
+
+    problem: str = ""
+    url: str = ""
 
 
 class MoneyStuck(Exception):
@@ -61,6 +71,19 @@ def open_session(payment: Payment) -> Payment:
     else:
         _keep_session(payment, session.id, session.url)
     return Payment.objects.get(pk=payment.pk)
+
+
+def page_of(payment: Payment, *, known: bool = True) -> Asked:
+    """The payment's page, making its session when there is none yet. Not `known`: how it stands could not be looked up now."""
+    payment = open_session(payment)
+    if payment.status == Payment.Status.PENDING:
+        return Asked("pending")
+    if not known and is_over(payment):
+        return Asked("gateway_down")
+    if payment.status == Payment.Status.OPEN and payment.session_url:
+        return Asked(url=payment.session_url)
+    refused = payment.status == Payment.Status.FAILED and payment.session_id is None
+    return Asked("gateway_down" if refused or payment.status in WAITING else "not_a_draft")
 
 
 @guards.block("orders.session")

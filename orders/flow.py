@@ -6,7 +6,6 @@ only by what the card processor says when it is asked with our own key.
 
 import functools
 import logging
-from dataclasses import dataclass
 
 from django.conf import settings
 
@@ -25,57 +24,54 @@ from orders.moves import may_move_order, move_order, touch, write_draft
 from waistheart import clock, guards
 from waistheart.models import User
 
-__all__ = ["Asked", "apply", "ask_payment", "can_cancel", "cancel", "look", "price", "reopen", "settle"]
+__all__ = ["apply", "ask_payment", "can_cancel", "cancel", "look", "price", "reopen", "settle"]
 
 log = logging.getLogger(__name__)
 SESSION_SECONDS = 23 * 3600
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Where to pay; or why not: incomplete, price_changed, pose_retired, not_a_draft, pending, money_came, gateway_down."""
-
-    problem: str = ""
-    url: str = ""
-
-
 # --- ask for payment -------------------------------------------------------------------------------------------------
 
 
-def ask_payment(*, order: Order, declarations: dict, expected_price: int) -> Asked:
+def ask_payment(
+    *, order: Order, declarations: dict, expected_price: int, seen: freeze.Shown | None = None
+) -> checkout.Asked:
     """Freeze the order as it was read into `order`, and open the one payment page that stands for it.
 
     A second call, a double click or a second tab answers the same page, while it can be paid: one that has ended at the processor
-    ends here too, and a new one is made. A change of the order since it was read makes it lose.
+    ends here too, and a new one is made. What differs from `seen` (from now, without it) makes it lose: the order was changed, or
+    money came that started nothing, and nobody pays twice without having read that the first is here.
     """
+    seen = seen or freeze.shown(order)
     if order.status == Order.Status.AWAITING_PAYMENT and order.payment:
         touch(order_id=order.pk)
         known = look(order.payment) if order.payment.session_id else "open"
         order.refresh_from_db()
+        if problem := _differs(order, seen):
+            return checkout.Asked(problem)
         if order.payment:
-            return page_of(order.payment, known=bool(known))
-        if known in ("received", "mismatched"):
-            # Nobody pays twice without having read that the first money is here.
-            return Asked("money_came")
-    items = list(order.items.select_related("pose", "photo"))
+            return checkout.page_of(order.payment, known=bool(known))
+    items = freeze.items_of(order)
     problem = freeze.not_ready(order, items, expected_price)
     if problem:
-        return Asked(problem)
+        return checkout.Asked(problem)
     owner = freeze.owner_of(order.email)
-    approved = freeze.approved(order, items)
-    won = _ask(order, items, owner, declarations, expected_price).won
+    won = _ask(order, items, owner, declarations, expected_price, seen).won
     order.refresh_from_db()
-    if freeze.approved(order, list(order.items.all())) != approved:
-        # Another tab's payment page may be open by now: it stands for what was approved there.
-        return Asked("not_a_draft")
+    if problem := _differs(order, seen):
+        return checkout.Asked(problem)
     if order.status == Order.Status.AWAITING_PAYMENT and order.payment:
-        return page_of(order.payment)
-    return Asked("gateway_down" if won else "not_a_draft")
+        return checkout.page_of(order.payment)
+    return checkout.Asked("gateway_down" if won else "not_a_draft")
 
 
 @guards.block("orders.ask_payment")
-def _ask(order: Order, items: list[OrderItem], owner: User, declarations: dict, amount: int) -> None:
+def _ask(
+    order: Order, items: list[OrderItem], owner: User, declarations: dict, amount: int, seen: freeze.Shown
+) -> None:
     write_draft(order_id=order.pk, writes=order.writes)
+    if freeze.shown(order) != seen:
+        raise guards.LostRace("order.shown")
     credits = sum(item.pose.credits for item in items)
     freeze.freeze_items(order, count=len(items), credits=credits)
     key = new_key()
@@ -98,17 +94,12 @@ def _ask(order: Order, items: list[OrderItem], owner: User, declarations: dict, 
     )  # fmt: skip
 
 
-def page_of(payment: Payment, *, known: bool = True) -> Asked:
-    """The payment's page, making its session when there is none yet. Not `known`: how it stands could not be looked up now."""
-    payment = checkout.open_session(payment)
-    if payment.status == Payment.Status.PENDING:
-        return Asked("pending")
-    if not known and checkout.is_over(payment):
-        return Asked("gateway_down")
-    if payment.status == Payment.Status.OPEN and payment.session_url:
-        return Asked(url=payment.session_url)
-    refused = payment.status == Payment.Status.FAILED and payment.session_id is None
-    return Asked("gateway_down" if refused or payment.status in checkout.WAITING else "not_a_draft")
+def _differs(order: Order, seen: freeze.Shown) -> str:
+    """Why a payment page of this order is not for who saw something else; another tab's stands for what was approved there."""
+    now = freeze.shown(order)
+    if now.came != seen.came:
+        return "money_came"
+    return "" if now.approved == seen.approved else "not_a_draft"
 
 
 def reopen(*, order: Order) -> str:
@@ -190,7 +181,9 @@ def apply(payment: Payment, receipt: Receipt) -> str:
         checkout.judge("expire", payment, checkout.end_payment("expire", payment))
     elif receipt.status == "failed" and payment.status in checkout.WAITING:
         checkout.judge("fail", payment, checkout.end_payment("fail", payment, last_error=""))
-    return Payment.objects.get(pk=payment.pk).status
+    known = Payment.objects.get(pk=payment.pk).status
+    # What has ended here while the processor says that money is on its way is no proof that none was taken.
+    return "" if receipt.status == "pending" and known in checkout.ENDED else known
 
 
 @guards.block("orders.settle")

@@ -1,6 +1,9 @@
 """What the customer approves at Pay, made ready: is the order complete, whose is it, and the copies its jobs will be made from."""
 
+import hashlib
+import json
 import logging
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -9,6 +12,7 @@ from django.db.models import Case, CharField, OuterRef, Subquery, Sum, Value, Wh
 from billing.gateway import MOST_AMOUNT
 from billing.models import CreditPack, Wallet
 from generation.models import Job
+from orders import kept
 from orders.models import Order, OrderItem, Photo, Pose
 from waistheart import clock, guards
 from waistheart.models import User, normalise_email
@@ -20,6 +24,11 @@ def price(pose: Pose) -> tuple[int, str]:
     """What one video of a pose costs, in the currency's smallest unit: credits needed times the one-credit pack."""
     pack = CreditPack.objects.get(credits=1, currency=settings.CURRENCY, active=True)
     return pose.credits * pack.price, pack.currency
+
+
+def items_of(order: Order) -> list[OrderItem]:
+    """The order's items as they are now, with what they name."""
+    return list(order.items.select_related("pose", "photo").order_by("number"))
 
 
 def not_ready(order: Order, items: list[OrderItem], expected_price: int) -> str:
@@ -36,9 +45,33 @@ def not_ready(order: Order, items: list[OrderItem], expected_price: int) -> str:
     return "" if amount == expected_price else "price_changed"
 
 
-def approved(order: Order, items: list[OrderItem]) -> list[object]:
-    """What Pay was pressed for, to be compared with what another tab made of the order meanwhile."""
-    return [order.email, *((item.number, item.pose_id, item.photo_id, item.crop) for item in items)]
+class Shown(NamedTuple):
+    """What a review page stands for: `approved` is what Pay is pressed for, in one word, and `came` what became of money that
+    came for the order and started nothing."""
+
+    approved: str
+    came: str
+
+
+def shown(order: Order) -> Shown:
+    """What a page about this order shows now; equal as long as neither another tab, nor staff, nor money changed any of it."""
+    return Shown(_approved(order, items_of(order)), kept.all_of(order))
+
+
+def _approved(order: Order, items: list[OrderItem]) -> str:
+    """Whose address, which photos and frames, which poses and what is made of them: of a draft as they are sold now, later as frozen."""
+    made = [_frozen(item) if order.status != Order.Status.DRAFT else _as_sold(item.pose) for item in items]
+    chosen = [(item.number, item.pose_id, item.photo_id, item.crop) for item in items]
+    facts = json.dumps([order.email, chosen, made], sort_keys=True, default=str)
+    return hashlib.sha256(facts.encode()).hexdigest()[:32]
+
+
+def _as_sold(pose: Pose) -> list[object]:
+    return [pose.name, pose.prompt, pose.parameters, pose.credits, pose.model or settings.VIDEO_MODEL]
+
+
+def _frozen(item: OrderItem) -> list[object]:
+    return [item.pose_name, item.prompt, item.parameters, item.credits, item.model]
 
 
 def owner_of(email: str) -> User:

@@ -59,9 +59,13 @@ def order_of(payment: Payment) -> Order | None:
 
 def of(order: Order) -> Fate | None:
     """What became of money that came for this order and did not start it; None when there was none. One statement, or a few."""
-    rows = Payment.objects.filter(CAME | NOT_KNOWN, reference=f"order:{order.code}")
-    fates = {_fate(payment) for payment in rows.exclude(order=order)}
+    fates = _fates(order)
     return next((fate for fate in Fate if fate in fates), None)
+
+
+def all_of(order: Order) -> str:
+    """The same of every such payment, in one word that changes whenever another one comes; empty when there was none."""
+    return "-".join(sorted(_fates(order)))
 
 
 def untaken(order: Order) -> bool:
@@ -86,6 +90,11 @@ def lapsed_at(code: str) -> datetime | None:
     """When what was kept for this order's owner lapsed; None when nothing did."""
     lapses = [_lapsed_at(payment) for payment in Payment.objects.filter(reference=f"order:{code}", status="received")]
     return max((lapse for lapse in lapses if lapse), default=None)
+
+
+def _fates(order: Order) -> list[Fate]:
+    rows = Payment.objects.filter(CAME | NOT_KNOWN, reference=f"order:{order.code}")
+    return [_fate(payment) for payment in rows.exclude(order=order)]
 
 
 def _fate(payment: Payment) -> Fate:

@@ -9,8 +9,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from billing.models import Payment
-from orders import flow, forms, kept
+from orders import flow, forms, freeze, kept
 from orders.forms import Fault
+from orders.freeze import Shown
 from orders.models import Order
 from orders.views import common, review
 from orders.views.common import SeeOther, owner_only
@@ -41,14 +42,15 @@ def pay(request: HttpRequest, key: str) -> HttpResponse:
         return common.conflict(request, order)
     if common.closed():
         return common.closed_page(request, order=order)
-    if not _is_what_was_shown(request, order):
-        return review.page(request, order, notice="changed")
+    seen, now = _seen(request), freeze.shown(order)
+    if seen != now:
+        return review.page(request, order, notice="" if seen.approved == now.approved else "changed")
     if order.status == Order.Status.AWAITING_PAYMENT:
-        return _ask(request, order, declarations=order.declarations, price=order.price)
+        return _ask(request, order, seen, declarations=order.declarations, price=order.price)
     faults = [Fault(name, words) for name, (_, words) in DECLARATIONS.items() if not request.POST.get(name)]
     if faults:
         return review.page(request, order, faults=faults)
-    return _ask(request, order, declarations=_declared(request), price=_number(request, "price"))
+    return _ask(request, order, seen, declarations=_declared(request), price=_number(request, "price"))
 
 
 @require_POST
@@ -109,8 +111,8 @@ def returned(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _ask(request: HttpRequest, order: Order, *, declarations: dict[str, Any], price: int) -> HttpResponse:
-    asked = flow.ask_payment(order=order, declarations=declarations, expected_price=price)
+def _ask(request: HttpRequest, order: Order, seen: Shown, *, declarations: dict[str, Any], price: int) -> HttpResponse:
+    asked = flow.ask_payment(order=order, declarations=declarations, expected_price=price, seen=seen)
     if not asked.problem:
         return SeeOther(asked.url)
     order = common.draft(key=order.key)
@@ -131,15 +133,10 @@ def _ask(request: HttpRequest, order: Order, *, declarations: dict[str, Any], pr
     return common.conflict(request, order)
 
 
-def _is_what_was_shown(request: HttpRequest, order: Order) -> bool:
-    """Whether photo, frame, pose and address are still those the customer looked at."""
-    item = review.shown_item(order)
-    return (
-        _number(request, "photo") == (item.photo_id or 0)
-        and _number(request, "crop") == item.crop
-        and request.POST.get("pose") == item.pose.slug
-        and request.POST.get("email") == order.email
-    )
+def _seen(request: HttpRequest) -> Shown:
+    """What the page showed on which Pay was pressed."""
+    approved, _, came = request.POST.get("shown", "").partition(".")
+    return Shown(approved, came)
 
 
 def _declared(request: HttpRequest) -> dict[str, Any]:

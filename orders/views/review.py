@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from generation.crop import crop_box
-from orders import drafts, forms, kept
+from orders import drafts, forms, freeze, kept
 from orders.forms import Fault
 from orders.models import Order, OrderItem, Pose
 from orders.views import common
@@ -121,7 +121,8 @@ def page(
     context: dict[str, Any] = {
         "order": order,
         "item": item,
-        "pose": item.pose,
+        "pose_name": item.pose_name if paying else item.pose.name,
+        "shown": ".".join(freeze.shown(order)),
         "paying": paying,
         "amount": amount,
         "price": money.words(amount=amount, currency=order.currency) if paying else offer["price"],

@@ -10,7 +10,7 @@ from PIL import Image
 
 from billing.models import CreditPack, Entry, Grant, Hold, Payment, Wallet
 from generation.models import Job, JobEvent
-from orders import drafts
+from orders import drafts, freeze
 from orders.models import Order, OrderItem, Pose
 from waistheart import storage
 from waistheart.installation import ident
@@ -65,6 +65,18 @@ def draft(*, email: str = ADA, photo: bytes | None = None) -> Order:
         assert drafts.set_email(order=order, email=email)
     order.refresh_from_db()
     return order
+
+
+def pay_form(order: Order, **changed: str) -> dict[str, str]:
+    """What the review page would send at Pay now, both boxes ticked."""
+    fresh = Order.objects.get(pk=order.pk)
+    return {
+        "price": str(fresh.price or 400),
+        "shown": ".".join(freeze.shown(fresh)),
+        "may_use": "1",
+        "start_now": "1",
+        **changed,
+    }
 
 
 def awaiting(*, payment_status: str = "open") -> Order:

@@ -28,6 +28,7 @@ from tests.orders.facts import (
     the_one_job,
 )
 from tests.orders.rivals import act_after, at_once, lost, meet_after
+from tests.orders.shop import pay_form
 from tests.orders.stepping import Actor
 from tests.shop import DECLARED, PHOTOS, Shop, run_now
 from tests.shop_fixture import wait_for
@@ -154,7 +155,7 @@ def one_meeting(shop: Shop, stepped: str, step: int) -> tuple[str, bool] | None:
     before = photo_keys()
     order = shop.draft(photo="ok_webp.webp")
     shown = order.items.get()
-    tabs = {"upload": partial(upload, order), "pay": partial(press_pay, order, shown.photo_id)}
+    tabs = {"upload": partial(upload, order), "pay": partial(press_pay, order, pay_form(order))}
     first = Actor(tabs.pop(stepped), stop_at=step)
     if not first.came_to_its_step():
         first.end()
@@ -175,7 +176,7 @@ def one_meeting(shop: Shop, stepped: str, step: int) -> tuple[str, bool] | None:
         assert (answers["pay"], answers["upload"]) == (200, 303), first.before
         assert item.photo_id != shown.photo_id
         assert not Payment.objects.filter(reference=f"order:{order.code}").exists()
-        assert press_pay(order, item.photo_id) == 303
+        assert press_pay(order) == 303
         item.refresh_from_db()
     assert item.photo is not None
     assert photo_keys() - before == {item.photo.key}, first.before
@@ -193,20 +194,20 @@ def test_pay_on_a_stale_page_never_leads_to_another_photos_payment(
 ) -> None:
     """Tab 2 uploads and presses Pay; what tab 1 still shows was approved for another photo."""
     order = shop.draft(photo="ok_webp.webp")
-    shown = order.items.get()
+    tab_1 = pay_form(order)
 
     def tab_2() -> None:
         assert upload(order) == 303
-        assert press_pay(order, order.items.get().photo_id) == 303
+        assert press_pay(order) == 303
 
     if moment == "before":
         tab_2()
     else:
         act_after(monkeypatch, freeze, "not_ready", tab_2)
-    assert press_pay(order, shown.photo_id) in {200, 409}
+    assert press_pay(order, tab_1) in {200, 409}
     order.refresh_from_db()
     assert order.status == "awaiting_payment"
-    assert press_pay(order, order.items.get().photo_id) == 303
+    assert press_pay(order) == 303
     assert Payment.objects.count() == 1
 
 
@@ -216,11 +217,9 @@ def upload(order: Order) -> int:
         return Client().post(f"/make/{order.key}/photo/", form).status_code
 
 
-def press_pay(order: Order, photo_id: int | None) -> int:
-    """Press Pay on a review page that shows this photo."""
-    crop = order.items.get().crop
-    shown = {"price": 400, "photo": photo_id, "crop": crop, "pose": "waist-heart", "email": order.email}
-    return Client().post(f"/make/{order.key}/pay/", {**shown, "may_use": "1", "start_now": "1"}).status_code
+def press_pay(order: Order, form: dict[str, str] | None = None) -> int:
+    """Press Pay on the review page as it is now, or on one that was opened earlier."""
+    return Client().post(f"/make/{order.key}/pay/", form or pay_form(order)).status_code
 
 
 def test_pose_edited_while_customer_pays(shop: Shop) -> None:
@@ -416,9 +415,7 @@ def sessions(shop: Shop) -> list[dict[str, str]]:
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"null"])
 def test_the_processor_answers_with_something_that_is_no_session(shop: Shop, settings: Any, body: bytes) -> None:
     order = shop.draft()
-    item = order.items.get()
-    form = {"photo": item.photo_id, "crop": item.crop, "pose": item.pose.slug, "email": order.email, "price": "400"}
-    press = partial(Client().post, f"/make/{order.key}/pay/", {**form, "may_use": "1", "start_now": "1"})
+    press = partial(Client().post, f"/make/{order.key}/pay/", pay_form(order))
     base = settings.STRIPE_API_BASE
     answer = head("200 OK", Content_Length=len(body), Content_Type="application/json", Connection="close") + body
     with rude(answer) as odd:

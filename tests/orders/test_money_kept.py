@@ -15,6 +15,7 @@ from orders.kept import Fate
 from orders.models import Mail, Order
 from tests.orders.facts import a_draft_with_its_photo, credits_kept, the_one_job
 from tests.orders.rivals import act_after, lost
+from tests.orders.shop import pay_form
 from tests.shop import DECLARED, Shop
 
 KEPT = "No video was begun with it, and it is kept for you"
@@ -163,8 +164,7 @@ def test_pay_again_reads_first_that_money_came(shop: Shop) -> None:
     shop.sandbox.fault("wrong_amount", amount=399)
     order = shop.asked()
     shop.pay(order)
-    form = {"price": 400, "photo": order.items.get().photo_id, "crop": order.items.get().crop, "pose": "waist-heart"}
-    page = Client().post(f"/make/{order.key}/pay/", {**form, "email": order.email})
+    page = Client().post(f"/make/{order.key}/pay/", pay_form(order))
     assert page.status_code == 200
     assert OTHER_SUM in page.content.decode()
     assert Payment.objects.count() == 1

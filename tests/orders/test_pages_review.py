@@ -74,6 +74,7 @@ def test_the_page_lists_everything_with_a_way_to_change_it(client: Client):
     order = shop.draft()
     html = client.get(address(order, "review/")).content.decode()
     assert "<title>Step 2 of 3: Review – WaistHeart</title>" in html
+    html = html.replace("<wbr>", "")
     for words in ("IMG_1234.jpg", "Waist heart", shop.ADA, "usually in 1 to 5 minutes", "24 hours", "30 days", "£4.00"):
         assert words in html
     for row in ("photo", "pose", "e-mail"):
@@ -205,7 +206,7 @@ def test_back_from_the_payment_page_without_paying(client: Client, gateway: Gate
     page = client.get(f"/pay/cancelled/{Payment.objects.get().key}/")
     assert "Payment was not completed. No money was taken." in page.content.decode()
     assert page.content.decode().count("No money") == 1
-    assert shop.ADA in page.content.decode()
+    assert shop.ADA in page.content.decode().replace("<wbr>", "")
     order.refresh_from_db()
     assert order.status == "awaiting_payment"
     assert client.post(address(order, "pay/"), shown(client, order)).headers["Location"] == PAGE

@@ -44,14 +44,13 @@ def test_a_price_that_was_put_there_otherwise_is_no_error_page(caplog: pytest.Lo
     order = shop.draft()
     Pose.objects.update(credits=50)
     CreditPack.objects.update(price=MOST_AMOUNT)
-    item, amount = order.items.get(), 50 * MOST_AMOUNT
+    amount = 50 * MOST_AMOUNT
     asked = flow.ask_payment(order=order, declarations=DECLARED, expected_price=amount)
     assert asked.problem == "gateway_down"
     assert [record.levelno for record in caplog.records if "more than the processor takes" in record.message] == [
         logging.ERROR
     ]
-    form = {"photo": item.photo_id, "crop": item.crop, "pose": item.pose.slug, "email": order.email, "price": amount}
-    page = Client().post(f"/make/{order.key}/pay/", {**form, "may_use": "1", "start_now": "1"}, follow=True)
+    page = Client().post(f"/make/{order.key}/pay/", shop.pay_form(order, price=str(amount)), follow=True)
     assert page.status_code == 200
     assert "Card payment is not available right now." in page.content.decode()
     assert not Payment.objects.exists()

@@ -12,6 +12,7 @@ from django.test import Client
 from billing.models import CreditPack, Payment
 from orders import flow
 from orders.models import Order
+from tests.orders.shop import pay_form
 from tests.shop import Shop
 
 JUST_PAID = "If you have just paid, there is no need to pay again"
@@ -28,9 +29,7 @@ def denies(answer: Any) -> bool:
 
 
 def press_pay(order: Order, **changed: Any) -> Any:
-    item = order.items.get()
-    form = {"photo": item.photo_id, "crop": item.crop, "pose": item.pose.slug, "email": order.email, "price": "400"}
-    return Client().post(f"/make/{order.key}/pay/", {**form, "may_use": "1", "start_now": "1", **changed})
+    return Client().post(f"/make/{order.key}/pay/", pay_form(order, **changed))
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def test_the_review_page_of_somebody_who_has_paid(shop: Shop, paid: Order) -> No
     assert not denies(page)
     assert JUST_PAID in words(page)
     assert f"/o/{paid.code}-{paid.key}/" in page.content.decode()
-    assert not denies(press_pay(paid, crop="99"))
+    assert not denies(press_pay(paid, shown="another photo"))
 
 
 def test_pay_in_a_closed_shop_by_somebody_who_has_paid(shop: Shop, paid: Order) -> None:
@@ -105,7 +104,7 @@ def test_money_on_its_way_is_not_asked_for_again(shop: Shop) -> None:
     for page in (
         Client().get(f"/make/{order.key}/review/"),
         Client().get(f"/pay/cancelled/{order.payment.key}/"),
-        press_pay(order, crop="99"),
+        press_pay(order, shown="another photo"),
     ):
         assert (page.status_code, page.headers["Location"]) == (303, there)
 
