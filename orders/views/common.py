@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from billing.models import CreditPack
+from generation import accounts
 from orders import drafts, flow, kept
 from orders.models import Order, Pose
 from waistheart import live, money
@@ -25,6 +26,7 @@ View = Callable[..., HttpResponseBase]
 # They stay in the browser's history, in the processor's logs and in their support's mails: they open the order no longer than it can be
 # paid, which is a day at most, and the way back from the page. Whether money came, or is on its way still, makes no difference.
 WAY_BACK = timedelta(hours=25)
+SLOW_AFTER = timedelta(minutes=15)
 
 
 class SeeOther(HttpResponseRedirect):
@@ -154,6 +156,11 @@ def closed() -> bool:
     for problem in found:
         log.error("selling is closed: %s %s", problem.id, problem.message)
     return bool(found) or not CreditPack.objects.filter(credits=1, currency=settings.CURRENCY, active=True).exists()
+
+
+def slow() -> bool:
+    """Whether an account that new work goes to has taken none for a quarter of an hour."""
+    return accounts.in_use().exclude(state=accounts.STATE.OK).filter(since__lt=timezone.now() - SLOW_AFTER).exists()
 
 
 def closed_page(request: HttpRequest, *, order: Order | None = None) -> HttpResponse:

@@ -1,19 +1,13 @@
 """The shop window: poses, their sample clips, prices. No cookie, the same for everybody."""
 
-from datetime import timedelta
-
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from generation import accounts
 from orders.models import Pose
-from orders.views.common import closed, public, sold
+from orders.views.common import closed, public, slow, sold
 from orders.views.media import stored
-
-SLOW_AFTER = timedelta(minutes=15)
 
 
 @require_safe
@@ -27,7 +21,7 @@ def gallery(request: HttpRequest) -> HttpResponse:
         "price": price,
         "one_price": price if len({each["price"] for each in poses}) == 1 else "",
         "closed": closed(),
-        "slow": _slow(),
+        "slow": slow(),
     }
     return render(request, "pages/gallery.html", context)
 
@@ -39,7 +33,7 @@ def pose(request: HttpRequest, slug: str) -> HttpResponse:
     others = [sold(other) for other in Pose.objects.filter(active=True).exclude(pk=chosen.pk)]
     if not chosen.active:
         return render(request, "pages/pose_retired.html", {"pose": chosen, "poses": others}, status=410)
-    return render(request, "pages/pose.html", {**sold(chosen), "poses": others, "closed": closed()})
+    return render(request, "pages/pose.html", {**sold(chosen), "poses": others, "closed": closed(), "slow": slow()})
 
 
 @require_safe
@@ -58,8 +52,3 @@ def poster(request: HttpRequest, slug: str) -> HttpResponseBase:
     if not chosen.poster_key:
         raise Http404
     return stored(request, key=chosen.poster_key, content_type="image/jpeg")
-
-
-def _slow() -> bool:
-    """Whether an account that new work goes to has taken none for a quarter of an hour."""
-    return accounts.in_use().exclude(state=accounts.STATE.OK).filter(since__lt=timezone.now() - SLOW_AFTER).exists()

@@ -131,6 +131,7 @@ def page(
         "fate": fate,
         "down": notice == "down",
         "untaken": kept.untaken(order),
+        "slow": common.slow(),
         "order_url": common.order_url(order) if paying and notice != "cancelled" else "",
         "kept_until": order.touched_at + timedelta(seconds=settings.DRAFT_SECONDS),
         "meant": "" if paying else forms.email_meant(order.email),

@@ -116,7 +116,10 @@ def page(world: World, request: Request) -> Response:
         for name, meaning in sorted(faults.KNOWN.items())
     )
     active = ", ".join(f"{row['fault']} ({row['times']})" for row in world.faults.as_json() if row["times"]) or "none"
-    return html_response(200, PAGE.format(rows=rows, active=html.escape(active), accepted=len(world.fal)))
+    return html_response(
+        200,
+        PAGE.format(rows=rows, active=html.escape(active), accepted=len(world.fal), here=html.escape(request.base_url)),
+    )
 
 
 def _object(request: Request) -> dict[str, Any]:
@@ -128,17 +131,18 @@ def _object(request: Request) -> dict[str, Any]:
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Sandbox switches</title>
-<style>body{{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}}
+<style>body{{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}}
 th{{text-align:left;padding-right:1rem;vertical-align:top}}pre{{background:#f3f0ee;padding:1rem;overflow:auto}}</style>
 <h1>Sandbox switches</h1>
 <p>In force: <strong>{active}</strong>. Accepted video requests: {accepted}.
 Everything: <a href="/control/state">state</a>.</p>
-<pre>curl -X POST HOST/control/faults -d '{{"fault": "drop_after_accept", "times": 1}}'
-curl -X DELETE HOST/control/faults
-curl -X POST HOST/control/settings -d '{{"delay_seconds": 10}}'
-curl -X POST HOST/control/topup</pre>
+<pre>curl -X POST {here}/control/faults -d '{{"fault": "drop_after_accept", "times": 1}}'
+curl -X DELETE {here}/control/faults
+curl -X POST {here}/control/settings -d '{{"delay_seconds": 10}}'
+curl -X POST {here}/control/topup</pre>
 <p>The shop tries an empty account again by itself every 15 minutes, or within a minute of “Ask again now” in its staff console
 (Provider accounts).</p>
-<p>“times” is a number or “all”; “match” narrows a fault to requests whose model or image address contains it.</p>
+<p>“times” is a number or “all”; “match” narrows a fault to requests whose model or image address contains it. What is counted are
+requests, and the shop may ask for one video several times: “all” until the faults are deleted is the plainest.</p>
 <table>{rows}</table></html>
 """
