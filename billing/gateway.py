@@ -1,7 +1,7 @@
-"""The card processor as the shop sees it: make a session, look at it, end it, verify its events.
+"""The card processor as the shop sees it: make a session, look at it and at its disputes, end it, verify its events.
 
 Whether money came is decided by `look_up` alone; an event only says where to look. Adding another processor means
-another class with these five verbs and another branch in `get_gateway`.
+another class with these six verbs and another branch in `get_gateway`.
 """
 
 import json
@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from billing.gateway_errors import BadSignature, GatewayMisconfigured, GatewayRefused, UnreadableEvent, translated
-from billing.receipts import EventRef, Receipt, Session, event_ref, ident_of, receipt, session_made
+from billing.receipts import Disputes, EventRef, Receipt, Session, disputes, event_ref, ident_of, receipt, session_made
 from waistheart.live import require_consistent
 
 # Pinned together with the library in requirements/: a new library may ask for a new version, and read it differently.
@@ -109,6 +109,12 @@ class StripeGateway:
                 return receipt(ended, session_id=session_id)
         except GatewayRefused:
             return self.look_up(session_id=session_id)
+
+    def disputes(self, *, charge: str, currency: str) -> Disputes:
+        """What became of the disputes of a charge: only what a bank took for good counts as taken."""
+        with translated():
+            found = self._stripe.v1.disputes.list(params={"charge": charge, "limit": 100})
+            return disputes(found.auto_paging_iter(), currency=currency)
 
     def recent_paid(self, *, since: datetime) -> Iterator[str]:
         """Ids of sessions that are paid: all those paid by card since then, and some from up to a day before.

@@ -1,6 +1,7 @@
 """What the card processor tells us, in our words. The table from its words to ours is at the top."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,6 +21,8 @@ STATUS: dict[tuple[str, str], Status] = {
 }
 LONGEST_ID = 255  # what its column can hold
 FAILED_INTENT = frozenset({"requires_payment_method", "canceled"})
+# How a dispute ended: `lost` took its money for good, these took none. Every other word is one that is not over.
+LOST, UNHARMED = "lost", frozenset({"won", "warning_closed"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +55,15 @@ class Receipt:
     disputed: bool
     livemode: bool
     url: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disputes:
+    """What the disputes of one charge came to: money that its bank took for good, in the currency's smallest unit, and whether any
+    may still take some."""
+
+    taken: int
+    over: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +107,20 @@ def receipt(session: Any, *, session_id: str) -> Receipt:
         livemode=bool(field(session, "livemode")),
         url=field(session, "url"),
     )
+
+
+def disputes(found: Iterable[Any], *, currency: str) -> Disputes:
+    """Read the disputes of a charge in this currency. None at all are not over: who asks has read that there is one.
+
+    A loss in another currency cannot be compared with the charge; it counts as one that is not over. TypeError for sums that are no numbers.
+    """
+    taken, over = 0, []
+    for one in found:
+        status, same = field(one, "status"), str(field(one, "currency") or "").lower() == currency.lower()
+        amount = _sum(field(one, "amount"))
+        taken += amount if status == LOST and same else 0
+        over.append(status in UNHARMED or (status == LOST and same))
+    return Disputes(taken=taken, over=bool(over) and all(over))
 
 
 def event_ref(event: dict[str, Any]) -> EventRef:

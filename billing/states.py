@@ -49,7 +49,13 @@ PAYMENT = Machine(
             by="the processor says paid, with another amount or currency",
         ),
         Move("attach", ("mismatched",), "received", credits="grant", by="staff, with a reason"),
-        Move("return", ("mismatched",), "returned", by="staff, once the processor confirms the money went back"),
+        Move(
+            "return",
+            ("mismatched",),
+            "returned",
+            by="staff, once the processor confirms the money went back, or its bank took it",
+        ),
+        Move("close", ("mismatched",), "failed", by="staff, once the processor says that it knows no such session"),
     ),
     note="`expired` and `failed` are written only from what the processor says, never from our clock.",
 )

@@ -36,7 +36,7 @@ ACTS = (
     ),
     Act(
         "returned", "Has been returned",
-        "The payment leaves this list, if the processor says that all of it went back.",
+        "The payment leaves this list, if the processor says that all of it went back, or that its bank took it and the dispute is lost.",
         "Is told by the bank.", "No.", verb(money_list.returned), needs_reason=True,
     ),
     Act(
@@ -46,7 +46,8 @@ ACTS = (
     ),
     Act(
         "end_missing", "No such session",
-        "The payment ends as failed, if the processor says that its session does not exist, and its order is a draft again. Make "
+        "The payment ends as failed, if the processor says that its session does not exist, and its order is a draft again. A bank may "
+        "still send money that was on its way, and money of another sum that has come is where it is. Make "
         "sure first that the key in use belongs to the account the session was made in: another account knows nothing of it either.",
         "Reads on the order's page that we could not find out whether a payment was made, and whom to write to.",
         "If the session turns up and was paid, its credits are kept for their owner.", verb(money_list.end_missing), needs_reason=True,

@@ -13,34 +13,31 @@ from billing.gateway import get_gateway
 from billing.gateway_errors import GatewayError, GatewayRefused
 from billing.models import Payment
 from billing.moves import move_payment
-from billing.receipts import Receipt
+from billing.receipts import Disputes, Receipt
 from billing.states import PAYMENT
 from billing.sweep import POISON
 from orders import checkout, flow, mail
 from orders.models import Order
+from orders.progress import PENDING_SECONDS
 from waistheart import clock, guards
 
 log = logging.getLogger(__name__)
-PENDING_SECONDS = 7 * 86400
 # The sweep looks every quarter of an hour: an hour after its page has closed the processor should have told us how it ended.
 OVERDUE_SECONDS = 3600
+MAY_BE_MISSING = (Payment.Status.OPEN, Payment.Status.PENDING, Payment.Status.MISMATCHED)
 
 
 def needs_a_person() -> Q:
-    """Mismatched money; a payment that raised again and again; money on its way for longer than banks take; a payment page whose
-    time is over and of which the processor has not told us how it ended."""
+    """Mismatched money; a payment that raised again and again; money on its way for longer than banks take, and a payment page whose
+    time is over, of which the processor has not told us how they ended."""
     ended = Q(status__in=[Payment.Status.RECEIVED, Payment.Status.RETURNED])
-    return (
-        Q(status=Payment.Status.MISMATCHED)
-        | (~ended & Q(failures__gte=POISON))
-        | Q(status=Payment.Status.PENDING, state_since__lte=clock.ago(PENDING_SECONDS))
-        | overdue()
-    )
+    return Q(status=Payment.Status.MISMATCHED) | (~ended & Q(failures__gte=POISON)) | overdue()
 
 
 def overdue() -> Q:
-    """A payment page that has closed a while ago, and still nobody knows whether it was paid."""
-    return Q(status=Payment.Status.OPEN, session_expires_at__lte=clock.ago(OVERDUE_SECONDS))
+    """A payment page that has closed a while ago, and still nobody knows whether it was paid; or money that should have come by now."""
+    closed = Q(status=Payment.Status.OPEN, session_expires_at__lte=clock.ago(OVERDUE_SECONDS))
+    return closed | Q(status=Payment.Status.PENDING, state_since__lte=clock.ago(PENDING_SECONDS))
 
 
 def why(payment: Payment) -> str:
@@ -50,7 +47,7 @@ def why(payment: Payment) -> str:
     if payment.failures >= POISON:
         return f"raised {payment.failures} times: {payment.last_error}"
     if payment.status == Payment.Status.PENDING:
-        return "on its way for longer than banks take"
+        return "on its way for longer than banks take" + (f": {payment.last_error}" if payment.last_error else "")
     return f"its page has closed, and nobody knows whether it was paid: {payment.last_error or 'not looked at since'}"
 
 
@@ -61,11 +58,12 @@ class NotNow(Exception):
 def attach(*, payment: Payment) -> bool:
     """Accept the money as it came: the credits that were sold are kept for their owner, who is told. False: it had moved on.
 
-    NotNow when the processor does not say paid, or says that any of it went back. The order it was for is a draft again and is
-    not started: the customer may have changed it since.
+    NotNow when the processor does not say paid, or says that any of it went back or may still go. The order it was for is a draft
+    again and is not started: the customer may have changed it since.
     """
     receipt = _receipt(payment)
-    if receipt.status != "paid" or receipt.refunded or receipt.disputed:
+    disputes = _disputes(receipt)
+    if receipt.status != "paid" or receipt.refunded or disputes.taken or not disputes.over:
         raise NotNow("the processor does not say that this money is here to stay")
     return _attach(payment).won
 
@@ -95,18 +93,20 @@ def look_again(*, payment: Payment) -> bool:
 def end_missing(*, payment: Payment) -> bool:
     """End a payment whose session the processor says does not exist; its order is a draft again. False: it had moved on.
 
-    NotNow while its page may be open, and when the processor says anything else. Should the session turn up after all, and be paid,
-    the payment is received as any that had failed.
+    NotNow while its page may be open or a bank may have it, and when the processor says anything else. Should the session turn up
+    after all, and be paid, the payment is received, or comes to this list again, as any that had failed.
     """
-    if payment.status != Payment.Status.OPEN:
-        raise NotNow(f"it is {payment.get_status_display()}: only a page that is still open can be ended so")
-    if not Payment.objects.filter(overdue(), pk=payment.pk).exists():
-        raise NotNow("its payment page may still be open")
+    if payment.status not in MAY_BE_MISSING:
+        raise NotNow(f"it is {payment.get_status_display()}: it has ended already")
+    mismatched = payment.status == Payment.Status.MISMATCHED
+    if not mismatched and not Payment.objects.filter(overdue(), pk=payment.pk).exists():
+        on_its_way = payment.status == Payment.Status.PENDING
+        raise NotNow("its money may still be on its way" if on_its_way else "its payment page may still be open")
     try:
         get_gateway().look_up(session_id=_session(payment))
     except GatewayRefused as error:
         if error.code == looks.MISSING:
-            return checkout.end_payment("fail", payment, last_error=str(error)[:300]).won
+            return checkout.end_payment("close" if mismatched else "fail", payment, last_error=str(error)[:300]).won
         raise NotNow(f"the processor refuses to be asked: {error}") from error
     except GatewayError as error:
         raise NotNow(f"the processor could not be asked: {error}") from error
@@ -122,10 +122,17 @@ def _attach(payment: Payment) -> None:
 
 
 def returned(*, payment: Payment) -> bool:
-    """Write down that all of the money went back, once the processor says so. False: it had moved on; NotNow: it did not."""
+    """Write down that all of the money went back, once the processor says so. False: it had moved on; NotNow: it did not.
+
+    What its bank took counts once the dispute is lost; one that goes on may give it back, and waits.
+    """
     receipt = _receipt(payment)
     if receipt.refunded < receipt.amount:
-        raise NotNow(f"the processor says that {receipt.refunded} of {receipt.amount} went back: return it there first")
+        disputes = _disputes(receipt)
+        gone = receipt.refunded + disputes.taken
+        if gone < receipt.amount:
+            wait = "return it there first" if disputes.over else "its bank disputes it, and that is not over"
+            raise NotNow(f"the processor says that {gone} of {receipt.amount} went back: {wait}")
     return _returned(payment).won
 
 
@@ -142,6 +149,18 @@ def _receipt(payment: Payment) -> Receipt:
     if receipt.livemode != settings.LIVE:
         raise NotNow(f"the processor's livemode is {receipt.livemode}")
     return receipt
+
+
+def _disputes(receipt: Receipt) -> Disputes:
+    """What its disputes came to; the processor is asked only where it has said that there are any."""
+    if not receipt.disputed:
+        return Disputes(taken=0, over=True)
+    if not receipt.charge:
+        return Disputes(taken=0, over=False)
+    try:
+        return get_gateway().disputes(charge=receipt.charge, currency=receipt.currency)
+    except GatewayError as error:
+        raise NotNow(f"the processor could not be asked about its dispute: {error}") from error
 
 
 def _session(payment: Payment) -> str:

@@ -17,6 +17,7 @@ from orders.models import Order, OrderItem
 
 SLOW_SECONDS = 360
 SEEN_SECONDS = 600  # by then the sweep has looked six times; after that it looks ever less often
+PENDING_SECONDS = 7 * 86400  # longer than banks take for money that is on its way
 POLLS = ((60, 2), (300, 5), (1800, 15))
 LONGEST_POLL = 60
 
@@ -121,6 +122,8 @@ def _unpaid(order: Order, rows: Sequence[OrderItem]) -> Progress:
     )
     age = _age(order.state_since)
     slow = state == State.OPEN and (age > SEEN_SECONDS or bool(order.payment and order.payment.last_error))
+    if state == State.PENDING and order.payment:
+        slow = _age(order.payment.state_since) > PENDING_SECONDS
     return Progress(state=state, items=items, slow=slow, poll=poll_seconds(age) if waits else 0)
 
 

@@ -84,7 +84,7 @@ def heading(progress: Progress) -> str:
 def sentence(order: Order, progress: Progress) -> SafeString | str:
     """The sentence under it."""
     if progress.slow:
-        return money_not_seen(order.code) if progress.state == State.OPEN else SLOW
+        return money_not_seen(order.code) if progress.state in (State.OPEN, State.PENDING) else SLOW
     if progress.state == State.MAKING and len(progress.items) > 1:
         return f"{len(progress.ready)} of {len(progress.items)} are ready. You can close this page; we e-mail you."
     return {

@@ -43,6 +43,11 @@ def list_refunds(world: World, call: Call) -> JsonObject:
     return _listed(world, call, list(world.collection("refunds").values()), frozenset({"payment_intent", "charge"}))
 
 
+def list_disputes(world: World, call: Call) -> JsonObject:
+    """GET /v1/disputes"""
+    return _listed(world, call, list(world.collection("disputes").values()), frozenset({"payment_intent", "charge"}))
+
+
 def list_events(world: World, call: Call) -> JsonObject:
     """GET /v1/events"""
     return _listed(world, call, list(world.collection("events").values()), frozenset({"type"}))
@@ -71,6 +76,7 @@ OPERATIONS = (
     Operation("refunds.create", "POST", "/v1/refunds", create_refund),
     Operation("refunds.list", "GET", "/v1/refunds", list_refunds),
     Operation("refunds.retrieve", "GET", "/v1/refunds/:id", partial(retrieve, collection="refunds", what="refund")),
+    Operation("disputes.list", "GET", "/v1/disputes", list_disputes),
     Operation("events.list", "GET", "/v1/events", list_events),
     Operation("events.retrieve", "GET", "/v1/events/:id", partial(retrieve, collection="events", what="event")),
 )

@@ -21,7 +21,7 @@ def control(world: World, request: Request, *, ident: str) -> Response:
     """Carry out `{"do": ...}` on a session and answer with the session; 400 with the known words for any other.
 
     `event` (lost, doubled, late, bad_signature, unknown_type, lying, other_version) is how the event travels, with
-    `seconds` for a late one. refund takes `amount` and `status`, refund_update `refund` and `status`, pay_unpaid
+    `seconds` for a late one. refund and dispute take `amount` and `status`, refund_update `refund` and `status`, pay_unpaid
     `then` (succeed or fail) and `seconds`.
     """
     try:
@@ -70,7 +70,9 @@ def _refund_update(world: World, ident: str, body: dict[str, Any]) -> JsonObject
 
 
 def _dispute(world: World, ident: str, body: dict[str, Any]) -> JsonObject:
-    return card_refunds.dispute(world, intent_id=card.look(world, ident=ident)["payment_intent"])
+    intent, amount = card.look(world, ident=ident)["payment_intent"], body.get("amount")
+    status = str(body.get("status", "needs_response"))
+    return card_refunds.dispute(world, intent_id=intent, amount=int(amount) if amount else None, status=status)
 
 
 def _lie(world: World, ident: str, body: dict[str, Any]) -> JsonObject:

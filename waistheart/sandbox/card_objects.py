@@ -171,6 +171,26 @@ def refund_object(*, charge: JsonObject, amount: int, params: JsonObject, status
     }
 
 
+def dispute_object(*, charge: JsonObject, amount: int, now: int) -> JsonObject:
+    """A dispute that has just come; the money is away while it lasts."""
+    return {
+        "id": new_id("du_"),
+        "object": "dispute",
+        "amount": amount,
+        "balance_transactions": [],
+        "charge": charge["id"],
+        "created": now,
+        "currency": charge["currency"],
+        "enhanced_eligibility_types": [],
+        "is_charge_refundable": False,
+        "livemode": False,
+        "metadata": {},
+        "payment_intent": charge["payment_intent"],
+        "reason": "fraudulent",
+        "status": "needs_response",
+    }
+
+
 def event_object(*, kind: str, thing: JsonObject, key: str | None, version: str, now: int) -> JsonObject:
     return {
         "id": new_id("evt_"),

@@ -6,9 +6,13 @@ from waistheart.sandbox import card_errors as errors
 from waistheart.sandbox.card_events import emit
 from waistheart.sandbox.card_faults import manner_of
 from waistheart.sandbox.card_form import whole_number
-from waistheart.sandbox.card_objects import JsonObject, refund_object
+from waistheart.sandbox.card_objects import JsonObject, dispute_object, refund_object
 from waistheart.sandbox.world import World
 
+DISPUTED = frozenset(
+    {"needs_response", "under_review", "appeal_needs_response", "appeal_under_review", "won", "lost", "prevented"}
+    | {"warning_needs_response", "warning_under_review", "warning_closed"}
+)
 KNOWN = frozenset({"payment_intent", "charge", "amount", "metadata", "reason", "expand"})
 
 
@@ -49,11 +53,19 @@ def update_refund(world: World, *, ident: str, status: str) -> JsonObject:
         return refund
 
 
-def dispute(world: World, *, intent_id: str) -> JsonObject:
-    """The customer's bank takes the money back for now."""
+def dispute(world: World, *, intent_id: str, amount: int | None = None, status: str = "needs_response") -> JsonObject:
+    """The customer's bank takes the money back, all of it by default; said again, the news about the same dispute."""
+    if status not in DISPUTED:
+        raise errors.invalid("status", f"A dispute is one of {', '.join(sorted(DISPUTED))}")
     with world.lock:
         charge = _charge(world, {"payment_intent": intent_id})
-        charge["disputed"] = True
+        disputes = world.collection("disputes")
+        found = next((one for one in disputes.values() if one["charge"] == charge["id"]), None)
+        if found is None:
+            found = dispute_object(charge=charge, amount=amount or charge["amount_captured"], now=int(time.time()))
+            disputes[found["id"]] = found
+        found["status"] = status
+        charge["disputed"] = True  # and stays so, whatever becomes of it
         world.touch()
         return charge
 
