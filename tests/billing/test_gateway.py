@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import stripe
 from stripe._api_version import _ApiVersion
 
 from billing import gateway as gateway_module
+from billing import receipts
 from billing.gateway import API_VERSION, StripeGateway, get_gateway
 from billing.gateway_errors import (
     BadSignature,
@@ -146,6 +148,21 @@ def test_a_dispute_shows(gateway: StripeGateway, sandbox: Sandbox, session_id: s
     sandbox.card(session_id, "pay")
     sandbox.card(session_id, "dispute")
     assert gateway.look_up(session_id=session_id).disputed is True
+
+
+@pytest.mark.parametrize(("status", "currency", "expected"), [
+    ("needs_response", "gbp", (0, False)), ("appeal_under_review", "gbp", (0, False)), ("a_new_word", "gbp", (0, False)),
+    ("lost", "gbp", (400, True)), ("lost", "usd", (0, False)), ("won", "gbp", (0, True)), ("won", "usd", (0, True)),
+])  # fmt: skip
+def test_only_a_lost_dispute_in_the_same_currency_took_money(status: str, currency: str, expected: tuple[int, bool]):
+    found = [SimpleNamespace(status=status, currency=currency, amount=400)]
+    read = receipts.disputes(found, currency="GBP")
+    assert (read.taken, read.over) == expected
+
+
+def test_a_charge_without_a_dispute_that_we_can_see_is_not_over(gateway: StripeGateway) -> None:
+    read = gateway.disputes(charge="ch_none", currency="gbp")
+    assert (read.taken, read.over) == (0, False)
 
 
 def test_wrong_amount(gateway: StripeGateway, sandbox: Sandbox, session_id: str) -> None:
