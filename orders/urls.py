@@ -62,7 +62,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("poses/<slug:slug>/poster.jpg", gallery.poster, name="pose-poster"),
     path("make/<slug:slug>/", make.new, name="make"),
     path("make/<key:key>/", include(draft)),
-    path("pay/return/", pay.returned, name="pay-return"),
+    path("pay/return/", way_back.returned, name="pay-return"),
     path("pay/cancelled/<payment:key>/", way_back.cancelled, name="pay-cancelled"),
     path("o/<code:code>-<key:key>/", include(placed)),
     path("hints/stripe", hints.stripe),

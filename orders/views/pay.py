@@ -1,14 +1,12 @@
-"""Step 3: to the payment page, and back from it. Nothing in the address of the way back is believed."""
+"""Step 3: to the payment page."""
 
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST
 
-from billing.models import Payment
 from orders import flow, forms, freeze, kept
 from orders.forms import Fault
 from orders.freeze import Shown
@@ -23,7 +21,6 @@ DECLARATIONS = {
         forms.NOT_STARTED,
     ),
 }
-NO_MONEY = ("open", "expired", "failed")
 TEXT_VERSION = "2026-12-01"
 
 
@@ -64,51 +61,6 @@ def reopen(request: HttpRequest, key: str) -> HttpResponse:
     if outcome == "pending":
         return SeeOther(common.order_url(order))
     return SeeOther(common.draft_url("review", order) + ("?notice=down" if outcome == "gateway_down" else ""))
-
-
-@require_safe
-@owner_only
-def cancelled(request: HttpRequest, key: str) -> HttpResponse:
-    """The customer came back from the payment page without paying. It is looked at, never closed: they may have it open still."""
-    order = common.draft(key=key)
-    waits = order.status == Order.Status.AWAITING_PAYMENT and order.payment
-    if request.method == "HEAD" or not waits:
-        return SeeOther(common.draft_url("review", order))
-    known = flow.look(order.payment) if order.payment and order.payment.session_id else ""
-    order.refresh_from_db()
-    if order.status == Order.Status.PAID or known == "pending":
-        return SeeOther(common.order_url(order))
-    if order.status == Order.Status.EXPIRED:
-        return common.expired(request, order)
-    return review.page(request, order, notice="cancelled" if known in NO_MONEY else "open")
-
-
-@require_safe
-@owner_only
-def returned(request: HttpRequest) -> HttpResponse:
-    """The customer came back from the payment page; whether they paid, the processor is asked."""
-    session = request.GET.get("session", "")
-    sound = session.isprintable() and 0 < len(session) <= 255
-    payment = Payment.objects.filter(session_id=session).first() if sound else None
-    if payment is None:
-        return render(request, "pages/unmatched.html", {"now": timezone.now()}, status=404)
-    known = flow.look(payment)
-    payment.refresh_from_db()
-    code = payment.reference.removeprefix("order:")
-    if payment.created_at < timezone.now() - common.WAY_BACK:
-        return common.way_back_closed(request, code=code)
-    order = kept.order_of(payment)
-    fate = kept.of_payment(payment, order)
-    if fate is not None:
-        context = {"fate": fate, "order": order, "code": code}
-        return render(request, "pages/money_came.html", context)
-    if order is None:
-        return render(request, "pages/unmatched.html", {"now": timezone.now()}, status=404)
-    if order.status in (Order.Status.PAID, Order.Status.AWAITING_PAYMENT):
-        return SeeOther(common.order_url(order))
-    return common.moved_on(request, order) or review.page(
-        request, order, notice="cancelled" if known in NO_MONEY else ""
-    )
 
 
 def _ask(request: HttpRequest, order: Order, seen: Shown, *, declarations: dict[str, Any], price: int) -> HttpResponse:

@@ -1,6 +1,7 @@
-"""The way back from a payment page that was left without paying. Its address names the payment, never the order."""
+"""The ways back from a payment page. Their addresses name the payment, never the order, and nothing in them is believed."""
 
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -12,6 +13,34 @@ from orders.views import common, review
 from orders.views.common import SeeOther, owner_only
 
 NO_MONEY = ("open", "expired", "failed")
+
+
+@require_safe
+@owner_only
+def returned(request: HttpRequest) -> HttpResponse:
+    """The customer came back from the payment page; whether they paid, the processor is asked."""
+    session = request.GET.get("session", "")
+    sound = session.isprintable() and 0 < len(session) <= 255
+    payment = Payment.objects.filter(session_id=session).first() if sound else None
+    if payment is None:
+        return render(request, "pages/unmatched.html", {"now": timezone.now()}, status=404)
+    known = flow.look(payment)
+    payment.refresh_from_db()
+    code = payment.reference.removeprefix("order:")
+    if payment.created_at < timezone.now() - common.WAY_BACK:
+        return common.way_back_closed(request, code=code)
+    order = kept.order_of(payment)
+    fate = kept.of_payment(payment, order)
+    if fate is not None:
+        context = {"fate": fate, "order": order, "code": code}
+        return render(request, "pages/money_came.html", context)
+    if order is None:
+        return render(request, "pages/unmatched.html", {"now": timezone.now()}, status=404)
+    if order.status in (Order.Status.PAID, Order.Status.AWAITING_PAYMENT):
+        return SeeOther(common.order_url(order))
+    return common.moved_on(request, order) or review.page(
+        request, order, notice="cancelled" if known in NO_MONEY else ""
+    )
 
 
 @require_safe
