@@ -113,7 +113,7 @@ def ask_to_cancel(job: Job) -> None:
     if live is None or not live.external_id:
         return
     try:
-        provider_of(live).cancel(submissions.handle_of(live))
+        provider_of(live).cancel(submissions.handle_of(live), model=live.model)
     except Exception as error:  # noqa: BLE001
         log.warning("cancel of submission %s: %s: %s", live.pk, type(error).__name__, error)
 

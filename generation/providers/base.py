@@ -151,7 +151,7 @@ class Provider(Protocol):
     def fetch_status(self, handle: Handle, *, model: str) -> Snapshot:
         """Read how it is doing, and where done, the result's address."""
 
-    def cancel(self, handle: Handle) -> None:
+    def cancel(self, handle: Handle, *, model: str) -> None:
         """Ask to cancel; the answer decides nothing."""
 
     def probe(self, *, model: str) -> None:

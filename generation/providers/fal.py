@@ -107,7 +107,10 @@ class Fal:
         raise base.UnknownOutcome(f"{answer.status} {words.text(data)}", server_error=True)
 
     def _own(self, url: object) -> str:
-        """An address they gave us, if it is on the host our key belongs to; the key is sent to no other."""
+        """An address they gave us, if it is on the host our key belongs to now; the key is sent to no other.
+
+        Asked when an address is given and again when it is used: whoever listens where they were before is somebody else.
+        """
         if isinstance(url, str) and wire.is_visible(url) and _parts(url)[:2] == _parts(self._queue_url)[:2]:
             return url
         return ""
@@ -139,7 +142,7 @@ class Fal:
 
     def fetch_status(self, handle: Handle, *, model: str) -> Snapshot:
         known = self._handle(handle.external_id, model)
-        status = self._read(handle.status_url or known.status_url)
+        status = self._read(self._own(handle.status_url) or known.status_url)
         if status.status == 404 and words.body_of(status):
             return Snapshot(State.GONE, "status: 404")
         said = _understood(status)
@@ -149,7 +152,7 @@ class Fal:
         if word != "COMPLETED":
             return Snapshot(State.RUNNING, f"unknown word {word!r}"[:100], unknown_word=repr(word)[:60])
         failed = bool(said.get("error") or said.get("error_type"))
-        return self._result(handle.result_url or known.result_url, failed=failed)
+        return self._result(self._own(handle.result_url) or known.result_url, failed=failed)
 
     def _result(self, url: str, *, failed: bool) -> Snapshot:
         """COMPLETED says only that it ended; the result tells how.
@@ -180,10 +183,10 @@ class Fal:
             return Snapshot(State.FAILED, detail)
         return words.raise_read(answer)
 
-    def cancel(self, handle: Handle) -> None:
-        if handle.cancel_url:
-            answer = read(handle.cancel_url, headers=self._headers, method="PUT")
-            log.info("fal answers a cancel of %s with %s", handle.external_id, answer.status)
+    def cancel(self, handle: Handle, *, model: str) -> None:
+        url = self._own(handle.cancel_url) or self._handle(handle.external_id, model).cancel_url
+        answer = read(url, headers=self._headers, method="PUT")
+        log.info("fal answers a cancel of %s with %s", handle.external_id, answer.status)
 
     def probe(self, *, model: str) -> None:
         query = urlencode({"endpoint_id": model, "limit": "1"})

@@ -242,7 +242,9 @@ def look(provider: Provider, read: str) -> object:
         return provider.fetch_status(Handle("r1"), model=MODEL)
     if read == "list":
         return provider.recover(ask(), since=datetime.now(UTC))
-    return provider.probe(model=MODEL) if read == "probe" else provider.cancel(Handle("r1", cancel_url=url))
+    return (
+        provider.probe(model=MODEL) if read == "probe" else provider.cancel(Handle("r1", cancel_url=url), model=MODEL)
+    )
 
 
 @pytest.mark.parametrize("read", READS)

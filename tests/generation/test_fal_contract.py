@@ -252,7 +252,7 @@ def test_never_finishing(contract: Contract) -> None:
     contract.sandbox.fault("never_finishing")
     handle = contract.submit()
     assert contract.read(handle).state == State.RUNNING
-    contract.fal.cancel(handle)
+    contract.fal.cancel(handle, model=MODEL)
     assert contract.ended(handle).state == State.CANCELLED
 
 
