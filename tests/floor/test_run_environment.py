@@ -41,3 +41,11 @@ def test_a_live_shop_gets_nothing_of_the_sandbox():
 def test_an_empty_value_counts_as_not_set():
     assert completed(PUBLIC_URL="", FAL_QUEUE_URL="")["FAL_QUEUE_URL"] == "http://127.0.0.1:8501/fal/queue"
     assert completed(PUBLIC_URL="")["PUBLIC_URL"] == "http://127.0.0.1:8500"
+
+
+def test_one_word_decides_on_the_ports():
+    """A port left over in the environment must not move the shop away from the addresses that lead to it."""
+    environ = completed(WEB_PORT="9999", SANDBOX_PORT="9998")
+    assert (environ["WEB_PORT"], environ["SANDBOX_PORT"]) == ("8500", "8501")
+    assert environ["PUBLIC_URL"].endswith(f":{environ['WEB_PORT']}")
+    assert f":{environ['SANDBOX_PORT']}/" in environ["FAL_QUEUE_URL"]

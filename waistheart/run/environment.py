@@ -1,4 +1,4 @@
-"""Which settings the demo adds to those that the environment already has. What is set there always wins."""
+"""Which settings the demo adds to those that the environment already has. What is set there wins, but for its ports."""
 
 from collections.abc import Mapping
 
@@ -41,14 +41,16 @@ def sandbox_settings(sandbox_port: int) -> dict[str, dict[str, str]]:
 
 
 def demo_environment(environ: Mapping[str, str], *, web_port: int, sandbox_port: int, var_dir: str) -> dict[str, str]:
-    """Return `environ` completed for a demo on these ports; an empty value counts as not set."""
+    """Return `environ` completed for a demo on these ports; an empty value counts as not set.
+
+    The ports are these whatever stands there: the addresses that lead to them are made of the same numbers.
+    """
+    ports = {"WEB_PORT": str(web_port), "SANDBOX_PORT": str(sandbox_port)}
     additions = {
-        "WEB_PORT": str(web_port),
-        "SANDBOX_PORT": str(sandbox_port),
         "PUBLIC_URL": f"http://127.0.0.1:{web_port}",
         "VAR_DIR": var_dir,
     }
     for side in sandbox_sides(environ):
         additions |= sandbox_settings(sandbox_port)[side]
     given = {name: value for name, value in environ.items() if value or name not in additions}
-    return {**additions, **given}
+    return {**additions, **given, **ports}
