@@ -13,6 +13,7 @@ from generation.admin import JobAdmin
 from generation.models import Job, JobInReview
 from generation.states import JOB
 from orders import admin_timeline
+from orders.admin_mail import MailAdmin
 from orders.admin_money import MoneyListAdmin
 from orders.admin_pose import PoseForm
 from orders.admin_review import ShopReviewAdmin, WhoseJob
@@ -20,7 +21,7 @@ from orders.models import Mail, Order, OrderItem, Photo, Pose
 from orders.views.common import order_url
 from waistheart import console, money
 
-__all__ = ["MoneyListAdmin", "ShopReviewAdmin"]
+__all__ = ["MailAdmin", "MoneyListAdmin", "ShopReviewAdmin"]
 
 
 class HowItIs(admin.SimpleListFilter):
@@ -144,17 +145,6 @@ class ShopJobAdmin(WhoseJob):
 
     list_display = ("id", "order_link", *JobAdmin.list_display[1:])
     fieldsets = (("Whose", {"fields": (("order_link", "customer"), "portrait")}), *JobAdmin.fieldsets)
-
-
-@admin.register(Mail)
-class MailAdmin(console.Window):
-    list_display = ("created_at", "kind", "to", "order", "status", "handed_over", "next_step_at", "last_error")
-    list_filter = ("kind", "status", "created_at")
-    list_select_related = ("order",)
-    search_fields = ("to", "reference")
-
-    def find(self, term: str) -> Q:
-        return Q(to=term.lower()) if "@" in term else Q(reference=f"order:{term.upper()}")
 
 
 @admin.register(Pose)

@@ -9,7 +9,7 @@ from django.utils import timezone
 from billing.models import Payment
 from generation import accounts
 from generation.models import Job, Submission
-from orders import money_list
+from orders import money_list, outbox
 from orders.models import Mail
 from waistheart import console
 from waistheart.models import Heartbeat
@@ -40,7 +40,7 @@ def today() -> list[Tile]:
     on_their_way = min((since for _, since in jobs.values() if since), default=None)
     money = Payment.objects.filter(money_list.needs_a_person()).aggregate(n=Count("pk"), oldest=Min("state_since"))
     late = Submission.objects.filter(late_success_at__gt=now - LATE_SUCCESS_SHOWN).count()
-    mails = Mail.objects.filter(status__in=["failed", "unknown"], next_step_at__isnull=True).count()
+    mails = Mail.objects.filter(outbox.needs_a_person()).count()
     return [
         _tile("Needs review", review, _oldest(oldest), "generation/jobinreview/"),
         _tile("Money list", money["n"], _oldest(money["oldest"]), "billing/mismatchedpayment/"),
@@ -49,7 +49,7 @@ def today() -> list[Tile]:
         ),
         _accounts(),
         _tile("Late successes", late, "in seven days" if late else "", "generation/job/?late_success=yes"),
-        _tile("Mails not handed over", mails, "", "orders/mail/?status__exact=failed"),
+        _tile("Mails not handed over", mails, "", "orders/mail/?needs=person"),
         _pulse(now, "sweep", "Sweep ran", late_after=BEAT_LATE),
         _pulse(now, "daily", "Daily work began", late_after=DAY_LATE),
     ]

@@ -1,28 +1,29 @@
 """The outbox. One row per occasion, made in the block that gives the occasion; the sweep hands it over.
 
-A mail is handed over once; a second time only, under the same Message-ID, when the answer to the first was lost.
+A mail is handed over once; a second time only, under the same Message-ID, when the answer to the first was lost. Another time
+after that is an act of staff (`outbox.again`).
 """
 
 import logging
 import smtplib
-from contextlib import suppress
 from email.utils import make_msgid
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.mail import EmailMultiAlternatives, get_connection
-from django.core.mail.backends.base import BaseEmailBackend
-from django.db.models import F, Q
+from django.core.mail import EmailMultiAlternatives
+from django.db.models import F, QuerySet
 from django.template.loader import render_to_string
 
 from billing.models import Entry, Payment
 from generation.states import JobStatus
+from orders import mail_server
 from orders.models import Mail, Order, OrderItem, Photo
-from orders.moves import write_order
+from orders.moves import move_mail, write_order
 from waistheart import clock, guards, money
 
 log = logging.getLogger(__name__)
 RETRY_SECONDS = (60, 300, 900, 3600)
+YOUNG_SECONDS = 900
 ANSWER_LOST_SECONDS = 600
 MAX_TRIES = 30
 # The mail server read the message, or its sender and recipient, and said no: these may be tried again freely.
@@ -104,75 +105,83 @@ def hand_over(mail: Mail) -> str:
     """Hand one mail to the mail server, or say why not; the word is the row's state afterwards.
 
     Claimed before the network is touched: a second caller finds it taken. A row left in `sending` by a killed worker counts as
-    "answer lost" after ten minutes.
+    "answer lost" after ten minutes. A server that is away, or knows us no more, is no try of this mail.
     """
     if mail.status == Mail.Status.SENDING:
         return _after_a_lost_answer(mail, "its worker is gone")
     message = message_of(mail)
     if not _claim(mail):
         return "taken"
-    mail.status, mail.handed_over, mail.tries = Mail.Status.SENDING, mail.handed_over + 1, mail.tries + 1
+    mail.handed_over, mail.tries = mail.handed_over + 1, mail.tries + 1
     try:
-        server = get_connection()
-        server.open()
-    except Exception as error:  # noqa: BLE001
-        # Nothing of the message has left us yet, whatever is wrong: a server that is away, or settings of ours.
-        return _not_accepted(mail, error)
+        server = mail_server.opened()
+    except mail_server.Away as error:
+        return _not_a_try(mail, error)
     try:
         server.send_messages([message])
     except REFUSED as error:
-        return _not_accepted(mail, error)
+        return _not_a_try(mail, error) if mail_server.refuses_us(error) else _not_accepted(mail, error)
     except (smtplib.SMTPException, OSError) as error:
         return _after_a_lost_answer(mail, f"{type(error).__name__}: {error}")
     finally:
-        _say_goodbye(server)
+        mail_server.say_goodbye(server)
     return _sent(mail)
 
 
 def _claim(mail: Mail) -> bool:
-    rows = Mail.objects.filter(pk=mail.pk, status=mail.status, handed_over=mail.handed_over, handed_over__lt=2)
-    claimed = rows.update(
-        status=Mail.Status.SENDING,
-        state_since=clock.now(),
+    rows = Mail.objects.filter(pk=mail.pk, status=mail.status, handed_over=mail.handed_over)
+    return move_mail(
+        "claim",
+        rows.filter(handed_over__lt=F("most_hand_overs")),
         handed_over=F("handed_over") + 1,
         tries=F("tries") + 1,
         next_step_at=clock.after(ANSWER_LOST_SECONDS),
     )
-    return claimed == 1
 
 
-def _this_handing_over(mail: Mail) -> Q:
+def _this_handing_over(mail: Mail) -> QuerySet[Mail]:
     """The row while it is in the handing over that `mail` was claimed for: a later one is somebody else's to judge."""
-    return Q(pk=mail.pk, status=Mail.Status.SENDING, handed_over=mail.handed_over)
+    return Mail.objects.filter(pk=mail.pk, status=Mail.Status.SENDING, handed_over=mail.handed_over)
 
 
-def _say_goodbye(server: BaseEmailBackend) -> None:
-    """End the conversation. What fails now says nothing about the message, which was answered before."""
-    with suppress(smtplib.SMTPException, OSError):
-        server.close()
+def _not_a_try(mail: Mail, error: Exception) -> str:
+    """Nothing can be handed over now: due again as if nothing had been tried, for as long as it takes. Most outages are short, so a
+    mail that was made just now waits a minute; later it is a quarter of an hour."""
+    mail_server.went_away(error)
+    young = Mail.objects.filter(pk=mail.pk, created_at__gt=clock.ago(YOUNG_SECONDS)).exists()
+    move_mail(
+        "put_back",
+        _this_handing_over(mail),
+        handed_over=F("handed_over") - 1,
+        tries=F("tries") - 1,
+        next_step_at=clock.after(60 if young else 900),
+        last_error=str(error)[:300],
+    )
+    log.warning("mail %s waits for the mail server: %s", mail.pk, error)
+    return Mail.Status.DUE
 
 
 def _not_accepted(mail: Mail, error: Exception) -> str:
     """Definitely not taken: due again, later each time; after many tries a person must look."""
-    status = Mail.Status.FAILED if mail.tries >= MAX_TRIES else Mail.Status.DUE
+    over = mail.tries >= MAX_TRIES
     wait = RETRY_SECONDS[min(mail.tries, len(RETRY_SECONDS)) - 1]
-    Mail.objects.filter(_this_handing_over(mail)).update(
-        status=status,
-        state_since=clock.now(),
+    move_mail(
+        "give_up" if over else "put_back",
+        _this_handing_over(mail),
         handed_over=F("handed_over") - 1,
-        next_step_at=None if status == Mail.Status.FAILED else clock.after(wait),
+        next_step_at=None if over else clock.after(wait),
         last_error=f"{type(error).__name__}: {error}"[:300],
     )
     log.warning("mail %s not accepted: %s", mail.pk, error)
-    return status
+    return Mail.Status.FAILED if over else Mail.Status.DUE
 
 
 def _after_a_lost_answer(mail: Mail, why: str) -> str:
-    """It may have been taken: one repeat under the same Message-ID, then it stays unknown."""
-    again = mail.handed_over < 2
-    Mail.objects.filter(_this_handing_over(mail)).update(
-        status=Mail.Status.UNKNOWN,
-        state_since=clock.now(),
+    """It may have been taken: one repeat under the same Message-ID, then it stays unknown until staff repeat it."""
+    again = mail.handed_over < mail.most_hand_overs
+    move_mail(
+        "lose_answer",
+        _this_handing_over(mail),
         next_step_at=clock.after(ANSWER_LOST_SECONDS) if again else None,
         last_error=why[:300],
     )
@@ -181,9 +190,8 @@ def _after_a_lost_answer(mail: Mail, why: str) -> str:
 
 
 def _sent(mail: Mail) -> str:
-    Mail.objects.filter(_this_handing_over(mail)).update(
-        status=Mail.Status.SENT, state_since=clock.now(), next_step_at=None, last_error=""
-    )
+    mail_server.came_back()
+    move_mail("take", _this_handing_over(mail), next_step_at=None, last_error="")
     return Mail.Status.SENT
 
 

@@ -5,12 +5,12 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from billing.models import Payment, new_key
 from generation.models import Job
-from orders.states import OrderStatus
+from orders.states import MailStatus, OrderStatus
 
 CODE_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
@@ -176,31 +176,33 @@ class OrderItem(models.Model):
 class Mail(models.Model):
     """Outbox: one row per occasion, made in the block that gives the occasion, handed over by the sweep."""
 
-    class Status(models.TextChoices):
-        DUE = "due"
-        SENDING = "sending"
-        SENT = "sent"
-        FAILED = "failed"
-        UNKNOWN = "unknown"
+    Status = MailStatus
 
     reference = models.CharField(max_length=64, help_text="order:K7Q2MXPA")
     kind = models.CharField(max_length=20)
     occasion = models.CharField(max_length=64)
     order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="mails", null=True, blank=True)
     to = models.EmailField(max_length=254)
-    status = models.CharField(max_length=8, choices=Status.choices, default=Status.DUE)
+    status = models.CharField(max_length=8, choices=MailStatus.choices, default=MailStatus.DUE)
     state_since = models.DateTimeField(db_default=Now())
     message_id = models.CharField(max_length=120, unique=True)
     next_step_at = models.DateTimeField(null=True, blank=True, db_default=Now())
     tries = models.PositiveSmallIntegerField(default=0)
     handed_over = models.PositiveSmallIntegerField(default=0)
+    most_hand_overs = models.PositiveSmallIntegerField(
+        db_default=2, help_text="one more than two for each time that staff repeated what may have arrived"
+    )
     last_error = models.CharField(max_length=300, blank=True, default="")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(name="one_mail_per_occasion", fields=["reference", "kind", "occasion"]),
-            models.CheckConstraint(name="mail_is_handed_over_at_most_twice", condition=Q(handed_over__lte=2)),
+            models.CheckConstraint(name="mail_status_known", condition=Q(status__in=MailStatus.values)),
+            # Two, and more only by an act of staff.
+            models.CheckConstraint(
+                name="mail_is_handed_over_at_most_so_often", condition=Q(handed_over__lte=F("most_hand_overs"))
+            ),
         ]
         indexes: ClassVar = [
             models.Index(

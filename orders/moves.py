@@ -1,11 +1,11 @@
-"""The only code that writes `Order.status`. Each function stands inside a block."""
+"""The only code that writes `Order.status` and `Mail.status`. What moves an order stands inside a block."""
 
 from typing import Any
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 
-from orders.models import Order
-from orders.states import ORDER
+from orders.models import Mail, Order
+from orders.states import MAIL, ORDER
 from waistheart import clock, guards
 
 
@@ -38,6 +38,18 @@ def touch(*, order_id: int) -> None:
 def write_order(*, order_id: int) -> None:
     """Write the anchor of an order's items and photos, in whatever state, without counting as a change of what was approved."""
     guards.must("order.anchor", Order.objects.filter(pk=order_id).update(writes=F("writes")))
+
+
+def move_mail(name: str, rows: QuerySet[Mail], **fields: Any) -> bool:
+    """Make one declared move of the one mail that `rows` means; whether it was still where that move starts.
+
+    It stands alone, outside of any block: a mail server is spoken with between two moves of a mail.
+    """
+    move = MAIL.by_name[name]
+    moved = rows.filter(status__in=move.sources).update(status=move.target, state_since=clock.now(), **fields)
+    if moved > 1:
+        raise guards.GuardBroken(f"mail.{name} matched {moved} rows")
+    return moved == 1
 
 
 def _rows(name: str, order_id: int, payment_id: int | None) -> Any:

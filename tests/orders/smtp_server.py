@@ -12,6 +12,11 @@ MANNERS = frozenset(
     {
         "take",
         "no_greeting",
+        "refuse_greeting",
+        "refuse_hello",
+        "refuse_login",
+        "lock_sender",
+        "close_at_recipient",
         "drop_after_text",
         "hang_after_text",
         "hang_at_goodbye",
@@ -21,14 +26,24 @@ MANNERS = frozenset(
         "refuse_text",
     }
 )
-REFUSALS = {"MAIL": "refuse_sender", "RCPT": "refuse_recipient"}
+REFUSALS = {
+    ("EHLO", "refuse_hello"): "421 closing",
+    ("HELO", "refuse_hello"): "421 closing",
+    ("AUTH", "refuse_login"): "535 who are you",
+    ("MAIL", "refuse_sender"): "450 not now",
+    ("MAIL", "lock_sender"): "550 this account is locked",
+    ("RCPT", "refuse_recipient"): "450 not now",
+    ("RCPT", "close_at_recipient"): "421 closing",
+}
 
 
 class MailServer:
-    """`manners` are used up one per connection, afterwards everything is taken. `taken` are the messages whose text it has in full."""
+    """`manners` are used up one per connection, afterwards it does as `always` says. `taken` are the messages whose text it has in
+    full."""
 
     def __init__(self) -> None:
         self.manners: list[str] = []
+        self.always = "take"
         self.taken: list[Message] = []
         self.connections = 0
         self.listening = socket.create_server(("127.0.0.1", 0))
@@ -52,13 +67,16 @@ class MailServer:
             except OSError:
                 return
             self.connections += 1
-            manner = self.manners.pop(0) if self.manners else "take"
+            manner = self.manners.pop(0) if self.manners else self.always
             threading.Thread(target=self._serve, args=(connection, manner), daemon=True).start()
 
     def _serve(self, connection: socket.socket, manner: str) -> None:
         with connection, connection.makefile("rwb", buffering=0) as line:
             if manner == "no_greeting":
                 self.ended.wait()
+                return
+            if manner == "refuse_greeting":
+                say(line, "421 too busy")
                 return
             say(line, "220 ready")
             while words := line.readline().decode().split():
@@ -73,8 +91,10 @@ class MailServer:
             self.ended.wait()
         elif verb == "QUIT":
             say(line, "2" * 9000 if manner == "rave_at_goodbye" else "221 bye")
-        elif manner == REFUSALS.get(verb):
-            say(line, "450 not now")
+        elif (verb, manner) in REFUSALS:
+            say(line, REFUSALS[verb, manner])
+        elif verb == "EHLO" and manner == "refuse_login":
+            say(line, "250-hello\r\n250 AUTH PLAIN")
         else:
             say(line, "250 ok")
         return verb != "QUIT"

@@ -79,7 +79,7 @@ def test_repeat_that_is_answered_is_sent(server: MailServer, row: Mail) -> None:
     assert [message["Message-ID"] for message in server.taken] == [row.message_id] * 2
 
 
-@pytest.mark.parametrize("manner", ["no_greeting", "refuse_sender", "refuse_recipient", "refuse_text"])
+@pytest.mark.parametrize("manner", ["refuse_recipient", "refuse_text"])
 def test_what_was_not_accepted_is_tried_until_it_is(server: MailServer, row: Mail, manner: str) -> None:
     server.behave(*[manner] * 4)
     pass_minutes(1)
@@ -90,6 +90,19 @@ def test_what_was_not_accepted_is_tried_until_it_is(server: MailServer, row: Mai
     pass_minutes(100)
     row.refresh_from_db()
     assert (row.status, row.handed_over, row.tries) == ("sent", 1, 5)
+    assert [message["Message-ID"] for message in server.taken] == [row.message_id]
+
+
+@pytest.mark.parametrize("manner", ["no_greeting", "refuse_greeting", "refuse_hello", "refuse_sender"])
+def test_what_is_refused_to_us_is_no_try_of_a_mail(server: MailServer, row: Mail, manner: str) -> None:
+    server.behave(*[manner] * 4)
+    pass_minutes(1)
+    row.refresh_from_db()
+    assert (row.status, row.handed_over, row.tries) == ("due", 0, 0)
+    assert row.last_error
+    pass_minutes(10)
+    row.refresh_from_db()
+    assert (row.status, row.handed_over, row.tries) == ("sent", 1, 1)
     assert [message["Message-ID"] for message in server.taken] == [row.message_id]
 
 

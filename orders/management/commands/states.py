@@ -8,10 +8,10 @@ from django.core.management.base import BaseCommand
 
 from billing.states import HOLD, PAYMENT
 from generation.states import JOB, SUBMISSION
-from orders.states import ORDER
+from orders.states import MAIL, ORDER
 from waistheart.machine import Machine
 
-MACHINES = (JOB, SUBMISSION, ORDER, PAYMENT, HOLD)
+MACHINES = (JOB, SUBMISSION, ORDER, PAYMENT, HOLD, MAIL)
 COLUMNS = ("move", "from -> to", "lease", "credits", "submission", "by")
 HEAD = """\
 <!-- Generated: `manage.py states > docs/states.md`. Change the tables in states.py, never this file; `make check` compares. -->
