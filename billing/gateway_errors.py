@@ -7,6 +7,8 @@ from contextlib import contextmanager
 import stripe
 from django.core.exceptions import ImproperlyConfigured
 
+from waistheart.wire import plain
+
 KEY = re.compile(r"\b(sk|rk|whsec)_\w+")
 
 
@@ -58,7 +60,7 @@ def translated() -> Iterator[None]:
 
 
 def _ours(error: stripe.StripeError) -> GatewayError:
-    message = KEY.sub(r"\1_***", error.user_message or "no message")[:300]
+    message = plain(KEY.sub(r"\1_***", error.user_message or "no message"))[:300]
     status = error.http_status or 0
     kind = error.error.type if error.error is not None else ""
     code = error.code or kind or ""

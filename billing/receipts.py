@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from waistheart.wire import is_visible, plain
+
 log = logging.getLogger(__name__)
 
 Status = Literal["open", "pending", "paid", "expired", "failed"]
@@ -78,8 +80,7 @@ class EventRef:
 
 def session_made(session: Any) -> Session:
     """Read a session that was just made; ValueError or AttributeError for an answer that names none."""
-    url = field(session, "url")
-    return Session(id=ident_of(session), url=url if isinstance(url, str) else "")
+    return Session(id=ident_of(session), url=_address(session) or "")
 
 
 def receipt(session: Any, *, session_id: str) -> Receipt:
@@ -97,7 +98,7 @@ def receipt(session: Any, *, session_id: str) -> Receipt:
         session_id=session_id,
         status=_status(session, intent),
         amount=_sum(field(session, "amount_total")),
-        currency=str(field(session, "currency") or "").lower(),
+        currency=plain(str(field(session, "currency") or "")).lower(),
         credits=int(credits_given) if credits_given.isascii() and credits_given.isdigit() else None,
         reference=field(session, "client_reference_id") or field(metadata, "reference") or "",
         payment_intent=ident(intent),
@@ -105,7 +106,7 @@ def receipt(session: Any, *, session_id: str) -> Receipt:
         refunded=_sum(field(charge, "amount_refunded")),
         disputed=bool(field(charge, "disputed")),
         livemode=bool(field(session, "livemode")),
-        url=field(session, "url"),
+        url=_address(session),
     )
 
 
@@ -124,15 +125,17 @@ def disputes(found: Iterable[Any], *, currency: str) -> Disputes:
 
 
 def event_ref(event: dict[str, Any]) -> EventRef:
-    """Take the ids out of an event's JSON; raises KeyError or TypeError for what is not an event."""
+    """Take the ids out of an event's JSON, as rows can hold them; raises KeyError or TypeError for what is not an event.
+
+    What cannot be the id of a session or of an intent is none: nothing of ours has it.
+    """
     thing = event["data"]["object"]
     kind = thing.get("object")
-    intent = thing.get("payment_intent")
     return EventRef(
-        id=str(event["id"]),
-        kind=str(event["type"]),
-        session_id=str(thing["id"]) if kind == "checkout.session" else None,
-        payment_intent=str(thing["id"]) if kind == "payment_intent" else intent if isinstance(intent, str) else None,
+        id=plain(str(event["id"]))[:LONGEST_ID],
+        kind=plain(str(event["type"])),
+        session_id=_usable(thing["id"]) if kind == "checkout.session" else None,
+        payment_intent=_usable(thing["id"] if kind == "payment_intent" else thing.get("payment_intent")),
     )
 
 
@@ -143,15 +146,26 @@ def field(thing: Any, name: str) -> Any:
 
 def ident_of(session: Any) -> str:
     """The id of a session, which no answer about one can lack."""
-    found = session.id
-    if not isinstance(found, str) or not 0 < len(found) <= LONGEST_ID:
+    found = _usable(session.id)
+    if found is None:
         raise ValueError("a session without an id")
     return found
 
 
 def ident(thing: Any) -> str | None:
     """The id of an object that may be expanded, an id alone, or missing."""
-    return thing if isinstance(thing, str) else field(thing, "id")
+    return _usable(thing if isinstance(thing, str) else field(thing, "id"))
+
+
+def _usable(given: Any) -> str | None:
+    """An id as a row can hold it and a look can ask by it; None for anything else, which is no id."""
+    return given if isinstance(given, str) and len(given) <= LONGEST_ID and is_visible(given) else None
+
+
+def _address(session: Any) -> str | None:
+    """Where a session's page is, if it says an address: one that has ended has none."""
+    url = field(session, "url")
+    return url if isinstance(url, str) and is_visible(url) else None
 
 
 def _sum(value: Any) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.db.models import F
 
-from billing import looks
+from billing import looks, pages
 from billing.gateway import get_gateway
 from billing.gateway_errors import GatewayError, GatewayRefused
 from billing.models import Payment
@@ -80,8 +80,8 @@ def page_of(payment: Payment, *, known: bool = True) -> Asked:
         return Asked("pending")
     if not known and is_over(payment):
         return Asked("gateway_down")
-    if payment.status == Payment.Status.OPEN and payment.session_url:
-        return Asked(url=payment.session_url)
+    if payment.status == Payment.Status.OPEN and (url := pages.address(payment)):
+        return Asked(url=url)
     refused = payment.status == Payment.Status.FAILED and payment.session_id is None
     return Asked("gateway_down" if refused or payment.status in WAITING else "not_a_draft")
 

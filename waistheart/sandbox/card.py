@@ -27,7 +27,7 @@ def create_session(world: World, *, params: JsonObject, base_url: str, key: str 
         currency=items[0]["currency"],
         expires_at=card_params.expiry(params, now=time.time()),
         now=int(time.time()),
-        url=f"{base_url}/stripe/pay/{ident}",
+        url=page_address(base_url, ident),
     )
     with world.lock:
         world.collection("sessions")[ident] = session
@@ -39,6 +39,11 @@ def create_session(world: World, *, params: JsonObject, base_url: str, key: str 
     if world.faults.take("event_lying", texts=(ident,)):
         emit(world, kind="checkout.session.completed", thing=session, manner=Manner("lying"), key=key)
     return session
+
+
+def page_address(base_url: str, ident: str) -> str:
+    """Where a session's payment page is."""
+    return f"{base_url}/stripe/pay/{ident}"
 
 
 def look(world: World, *, ident: str) -> JsonObject:

@@ -24,8 +24,9 @@ def list_sessions(world: World, call: Call) -> JsonObject:
 
 
 def retrieve_session(world: World, call: Call) -> JsonObject:
-    """GET /v1/checkout/sessions/:id"""
-    return expanded(world, card_payments.look(world, ident=call.ident), call.params)
+    """GET /v1/checkout/sessions/:id; an open page's address is where we are asked now: we may have been started at another port"""
+    found = expanded(world, card_payments.look(world, ident=call.ident), call.params)
+    return {**found, "url": card.page_address(call.base_url, call.ident)} if found["url"] else found
 
 
 def expire_session(world: World, call: Call) -> JsonObject:
