@@ -25,7 +25,7 @@ RED_AFTER_SECONDS = 3600
 WHY = {
     "out_of_credits": "our account at the provider was empty for a day",
     "misconfigured": "our key, address or settings were wrong for too long",
-    "unavailable": "the provider was not reachable for a day",
+    "unavailable": "the provider, or our own image address, was not reachable for too long",
     "unknown_submit": "the answer to a paid request was lost and it was not found",
     "deadline": "it took longer than it may",
     "gone": "the provider does not know the result any more",

@@ -161,23 +161,26 @@ def failed(job: Job, submission: Submission, snapshot: Snapshot, *, actor: str) 
 
 
 def image_failed(job: Job, submission: Submission, snapshot: Snapshot, *, actor: str) -> str:
-    """They could not load the image: the photo's fault only when we could fetch our own address each time, three times.
+    """They could not load the image: the photo's fault only when its address gave it to us each time, three times.
 
-    Until then it is tried again although no source says that this is not billed (docs/adr/0007).
+    Until then it is tried again although no source says that this is not billed (docs/adr/0007). After the last try a person looks
+    when our address took one of them; when it was well, it ends like any last try that failed.
     """
-    shown = own_address.reachable()
-    if not shown:
+    kind = own_address.tried(submission)
+    if kind == own_address.OURS:
         own_address.outage(submission.account)
-    if shown and own_address.times_shown(job_id=job.pk) + 1 >= own_address.ENOUGH:
+    if kind == own_address.SHOWN and own_address.times_shown(job_id=job.pk) + 1 >= own_address.ENOUGH:
         return give_up(job, submission, snapshot, actor=actor)
-    if job.accepted >= MAX_ACCEPTED:
+    if job.accepted < MAX_ACCEPTED:
+        return won(blocks.retry(job, submission, snapshot, actor, kind=kind), "retried")
+    if kind == own_address.OURS or own_address.took_a_try(job_id=job.pk):
         return park(job, reason="unavailable", actor=actor, last_error="our own image address was not reachable")
-    return won(blocks.retry(job, submission, snapshot, actor, kind=own_address.SHOWN if shown else "image"), "retried")
+    return give_up(job, submission, snapshot, actor=actor, reason="provider_failed")
 
 
-def give_up(job: Job, submission: Submission, snapshot: Snapshot, *, actor: str) -> str:
-    """The credit goes back, with the provider's reason."""
-    reason = snapshot.kind or ("cancelled" if snapshot.state == State.CANCELLED else "provider_failed")
+def give_up(job: Job, submission: Submission, snapshot: Snapshot, *, actor: str, reason: str = "") -> str:
+    """The credit goes back, with the provider's reason unless another is given."""
+    reason = reason or snapshot.kind or ("cancelled" if snapshot.state == State.CANCELLED else "provider_failed")
     try:
         return won(blocks.fail(job, submission, snapshot, reason, actor), "failed")
     except ledger.RestoreIncomplete as error:

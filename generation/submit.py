@@ -84,7 +84,12 @@ def admit(job: Job, account: ProviderAccount, provider: Provider) -> str:
 
 def probe(job: Job, account: ProviderAccount, provider: Provider) -> str:
     """An unavailable account is read first; one POST follows only when the read, and our own image address, answered."""
-    if not own_address.reachable():
+    try:
+        reachable = own_address.proven(job, portrait(job))
+    except (storage.StorageError, OSError) as error:
+        # As at a start: the schedule lets others go first by this name.
+        raise storage.StorageError(f"{type(error).__name__}: {error}") from error
+    if not reachable:
         return "our own image address is not reachable"
     try:
         provider.probe(model=job.model)
@@ -153,14 +158,14 @@ def learn(submission: Submission, error: ProviderError) -> None:
         accounts.open_outage(row, state=STATE.MISCONFIGURED, detail=detail)
     elif isinstance(error, NotSent) and "lease" not in detail:
         accounts.failure(account, detail=detail)
-    elif refusal == REFUSAL.UNREACHABLE and kind != own_address.SHOWN:
+    elif refusal == REFUSAL.UNREACHABLE and kind == own_address.OURS:
         own_address.outage(account)
     elif isinstance(error, Unavailable) and not error.image:
         accounts.failure(account, detail=detail)
 
 
 def refusal_of(submission: Submission, error: ProviderError) -> tuple[str, str]:
-    """Our word for a refusal. An image that they could not load is the photo's fault when we could fetch our own address, three times."""
+    """Our word for a refusal. An image that they could not load is the photo's fault when its address gave it to us, three times."""
     if isinstance(error, Rejected):
         return REFUSAL.INPUT, error.kind
     if isinstance(error, RateLimited):
@@ -168,11 +173,10 @@ def refusal_of(submission: Submission, error: ProviderError) -> tuple[str, str]:
     if isinstance(error, NotSent):
         return REFUSAL.NOT_SENT, ""
     if isinstance(error, Unavailable) and error.image:
-        if not own_address.reachable():
-            return REFUSAL.UNREACHABLE, "image"
-        if own_address.times_shown(job_id=submission.job_id) + 1 >= own_address.ENOUGH:
+        kind = own_address.tried(submission)
+        if kind == own_address.SHOWN and own_address.times_shown(job_id=submission.job_id) + 1 >= own_address.ENOUGH:
             return REFUSAL.INPUT, "image"
-        return REFUSAL.UNREACHABLE, own_address.SHOWN
+        return REFUSAL.UNREACHABLE, kind
     return REFUSAL.ACCOUNT, ""
 
 

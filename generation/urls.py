@@ -17,6 +17,6 @@ register_converter(Token, "token")
 urlpatterns = [
     path("hints/<slug:provider>/<token:token>", views.hint),
     path("hints/<slug:provider>/<token:token>/", views.hint, name="hint"),
-    path("portraits/probe.gif", views.probe_picture),
+    path("portraits/proof-<str:signed>.jpg", views.proof),
     path("portraits/<token:token>.jpg", views.portrait, name="portrait"),
 ]

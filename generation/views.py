@@ -3,7 +3,6 @@
 import logging
 
 from celery import current_app
-from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
@@ -16,7 +15,7 @@ from generation.models import Submission
 from generation.providers import provider_of
 from generation.providers.base import BadSignature, HintRef, ProviderError
 from generation.states import JOB
-from waistheart import clock, guards, storage
+from waistheart import guards, storage
 from waistheart.models import Hint
 
 log = logging.getLogger(__name__)
@@ -81,22 +80,23 @@ def look_now(submission: Submission) -> None:
 @require_safe
 def portrait(request: HttpRequest, token: str) -> HttpResponseBase:
     """The crop that one submission shows the provider, for as long as it may need it."""
-    submission = Submission.objects.filter(
-        image_token=token, image_deleted_at__isnull=True, sent_at__gt=clock.ago(settings.IMAGE_URL_SECONDS)
-    ).first()
-    if submission is None:
+    submission = own_address.open_now().filter(image_token=token).first()
+    return picture(submission.image_key if submission else None)
+
+
+@require_safe
+def proof(request: HttpRequest, signed: str) -> HttpResponseBase:
+    """The crop that a worker has stored for this moment, to see whether our image addresses work: given out like any other."""
+    return picture(own_address.key_of(signed))
+
+
+def picture(key: str | None) -> HttpResponseBase:
+    """What lies under this key, to one who may have it; 404 when nobody may, or there is nothing."""
+    size = None if key is None else storage.size(key=key)
+    if key is None or size is None:
         raise Http404
-    size = storage.size(key=submission.image_key)
-    if size is None:
-        raise Http404
-    response = StreamingHttpResponse(storage.open_range(key=submission.image_key), content_type="image/jpeg")
+    response = StreamingHttpResponse(storage.open_range(key=key), content_type="image/jpeg")
     response["Content-Length"] = str(size)
     response["Cache-Control"] = "private, no-store"
     response["X-Robots-Tag"] = "noindex"
     return response
-
-
-@require_safe
-def probe_picture(request: HttpRequest) -> HttpResponse:
-    """One pixel, so that our own image address can be tried without anybody's portrait."""
-    return HttpResponse(own_address.PIXEL, content_type="image/gif")

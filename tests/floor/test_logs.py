@@ -42,7 +42,7 @@ def written(settings: Any) -> Iterator[io.StringIO]:
     (f"/pay/return/?session={KEY}&x=1", "/pay/return/?session=…&x=1"),
     ("no such session: 'cs_test_a1b2'", "no such session: 'cs_test_…'"),
     (f"/portraits/{KEY}.jpg", "/portraits/….jpg"),
-    ("/portraits/probe.gif", "/portraits/probe.gif"),
+    (f"/portraits/proof-{KEY}:{KEY}.jpg", "/portraits/….jpg"),
     (f"/hints/fal/{KEY}", "/hints/fal/…"),
     ("/hints/stripe/", "/hints/stripe/"),
     ("mail to Ada <ada.l+x@mail.example.com>: 550", "mail to Ada <…>: 550"),

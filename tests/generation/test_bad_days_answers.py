@@ -137,8 +137,8 @@ def test_a_model_that_no_path_can_carry_stops_that_model_only(shop: Shop) -> Non
 
 
 def flapping(monkeypatch: pytest.MonkeyPatch, answers: list[bool]) -> list[bool]:
-    """Our own address answers like this, one look after the other, and is reachable after that; the looks that are left."""
-    monkeypatch.setattr(own_address, "reachable", lambda: answers.pop(0) if answers else True)
+    """Our own addresses answer like this, one look after the other, and are reachable after that; the looks that are left."""
+    monkeypatch.setattr(own_address, "shows", lambda url, picture: answers.pop(0) if answers else True)
     return answers
 
 

@@ -275,16 +275,16 @@ def test_a_list_of_many_slow_pages_ends(settings: Any, monkeypatch: pytest.Monke
         look(provider, "list")
 
 
-def test_our_own_address_drips(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_address_drips(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_address, "SECONDS", 0.4)
-    with rude(
-        head(Content_Length=43), *[piece for byte in own_address.PIXEL for piece in (bytes([byte]), 0.1)]
-    ) as server:
-        settings.PUBLIC_URL = f"http://{server.host}"
-        assert not own_address.reachable()
-    with rude(said(own_address.PIXEL)) as server:
-        settings.PUBLIC_URL = f"http://{server.host}"
-        assert own_address.reachable()
+    picture = b"\xff\xd8 one picture of some forty bytes \xff\xd9"
+    begins = head(Content_Type="image/jpeg", Content_Length=len(picture))
+    with rude(begins, *[piece for byte in picture for piece in (bytes([byte]), 0.1)]) as server:
+        assert not own_address.shows(f"http://{server.host}/portraits/x.jpg", picture)
+    with rude(begins, picture) as server:
+        assert own_address.shows(f"http://{server.host}/portraits/x.jpg", picture)
+    with rude(head(Content_Type="text/html", Content_Length=len(picture)), picture) as server:
+        assert not own_address.shows(f"http://{server.host}/portraits/x.jpg", picture)
 
 
 @pytest.mark.parametrize(
