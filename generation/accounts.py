@@ -15,6 +15,7 @@ from generation.models import ProviderAccount, Submission
 from generation.providers import ADAPTERS, get_provider
 from generation.providers.base import Misconfigured, OutOfCredits, Provider, RateLimited, Unavailable
 from waistheart import clock, guards
+from waistheart.sweeping import is_due
 
 log = logging.getLogger(__name__)
 STATE = ProviderAccount.State
@@ -22,6 +23,8 @@ TOO_FAST_SECONDS = 30
 LONGEST_SLOW_SECONDS = 3600
 UNAVAILABLE_PROBE_SECONDS = 60
 FAILURES = 3
+LIST_ALARM_SECONDS = 3600
+REFUSED = (OutOfCredits, Misconfigured)  # what a read is answered when it is the key's or the account's fault
 
 
 def account_of(provider: Provider, *, model: str = "") -> ProviderAccount:
@@ -157,7 +160,10 @@ def slow_down(row: ProviderAccount, *, seconds: float | None) -> None:
 
 
 def read_failed(row: ProviderAccount, error: Exception, *, what: str) -> None:
-    """A read was refused or failed: too fast slows down, an empty account or a wrong key is an outage of its own, the rest counts."""
+    """A read was refused or failed: too fast slows down, an empty account or a wrong key is an outage of its own, the rest counts.
+
+    Not for reads that say nothing of the account: `looking.unread` knows.
+    """
     if isinstance(error, RateLimited):
         slow_down(row, seconds=error.retry_after)
     elif isinstance(error, OutOfCredits):
@@ -166,6 +172,15 @@ def read_failed(row: ProviderAccount, error: Exception, *, what: str) -> None:
         open_outage(row, state=STATE.MISCONFIGURED, detail=f"{what}: {error}")
     elif not (isinstance(error, Unavailable) and error.this_only):
         failure(row, detail=f"{what}: {error}")
+
+
+def list_refused(row: ProviderAccount, error: Exception) -> None:
+    """Their list of our requests is refused to this key. POSTs are none the worse, so it is no outage: one alarm an hour, since what was
+    lost cannot be found without the list."""
+    guards.count("list.refused")
+    if is_due("alarm.list_refused", seconds=LIST_ALARM_SECONDS):
+        log.error("ALARM provider account %s may not ask for the list of its requests: %s", row.provider, error)
+        guards.count("alarm.list_refused")
 
 
 def failure(row: ProviderAccount, *, detail: str) -> None:

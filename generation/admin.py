@@ -50,7 +50,7 @@ class SubmissionInline(console.WindowInline):
     ordering = ("number",)
     fields = (
         "number", "status", "sent_at", "state_since", "external_id", "refusal", "refusal_kind", "detail",
-        "cost_microdollars", "late_success_at", "resumes",
+        "read_error", "cost_microdollars", "late_success_at", "resumes",
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ class JobAdmin(console.Window):
     fieldsets: ClassVar[Any] = (
         ("How it is doing", {"fields": (
             "status", "reason", "last_error", "since", "late", "version", "lease", "next_step_at",
-            ("tries", "failures", "bad_bytes", "accepted"),
+            ("tries", "failures", "bad_bytes", "accepted"), ("not_before", "put_offs"),
         )}),
         ("What it is made from", {"fields": (
             "owner", "hold", "credits", ("lot", "lot_number", "lot_size"), ("photo_key", "crop"), "photo_sha256", "prompt",

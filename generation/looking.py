@@ -5,22 +5,25 @@ from dataclasses import replace
 
 from django.conf import settings
 
-from generation import accounts, moves, submissions
+from generation import accounts, moves, parking, submissions
 from generation.models import ProviderAccount, Submission
 from generation.outbound import NotPinned, TransferFailed, target
 from generation.providers import provider_of
 from generation.providers.base import ForeignHost, ProviderError, RateLimited, Snapshot, State
-from generation.states import JobStatus
+from generation.states import JOB, JobStatus
 from waistheart import guards
 
 log = logging.getLogger(__name__)
+NOBODY_WAITS = {JobStatus.REVIEW, *JOB.final}
 WAITING = [JobStatus.PROCESSING, JobStatus.STORING]
 UNKNOWN_WORD = "unknown word "
+LIST = "list"
+TOLD = "stopped the account: "  # how the read error of a submission begins that has opened an outage
 FOREIGN = f"{ForeignHost.__name__}: "  # how the last error of a job begins that waits for its host to be pinned
 
 
 def look(submission: Submission) -> Snapshot:
-    """Read the provider's state, with the key it was sent with; a failed reading is raised and counts for the account.
+    """Read the provider's state, with the key it was sent with; a failed reading is raised, and counts for the account as `unread` says.
 
     Without that key it is Misconfigured, which says nothing of the account. Repeat it at will.
     """
@@ -28,12 +31,37 @@ def look(submission: Submission) -> Snapshot:
     try:
         snapshot = provider.fetch_status(submissions.handle_of(submission), model=submission.model)
     except ProviderError as error:
-        accounts.read_failed(submission.account, error, what="read")
+        unread(submission, error, what="read")
         raise
     accounts.read_ok(submission.account)
+    if submission.read_error:
+        Submission.objects.filter(pk=submission.pk).update(read_error="")
     if snapshot.unknown_word and not submission.detail.startswith(UNKNOWN_WORD):
         tell_unknown_word(submission, snapshot.unknown_word)
     return snapshot
+
+
+def unread(submission: Submission, error: ProviderError, *, what: str) -> None:
+    """Write a failed reading on its row, and count it for the account where it is evidence against that.
+
+    Where nobody waits for the job any more (review, final) it is none: one request that cannot be read there, by whatever mistake, must
+    not stop everybody else. Nor is a refused list: POSTs go on. A refused reading of a job that waits opens an outage at once, but only
+    once: such an outage is closed by nothing but a POST begun and accepted after it, so the key works, and what is refused again is this
+    request alone. It may speak again after a reading of its own that went well. A key that is revoked later is told by the next POST, and
+    by each other request that is read. Told to slow down, we do, whoever asked.
+    """
+    refused, told = isinstance(error, accounts.REFUSED), submission.read_error.startswith(TOLD)
+    words = parking.named(error)
+    if refused and what == LIST:
+        accounts.list_refused(submission.account, error)
+    elif isinstance(error, RateLimited):
+        accounts.read_failed(submission.account, error, what=what)
+    elif submission.job.status not in NOBODY_WAITS and not (refused and told):
+        accounts.read_failed(submission.account, error, what=what)
+        words = f"{TOLD}{words}"[:300] if refused else words
+    # After the outage: who is stopped between the two tells it once more, and never not at all. Other failures do not hide it.
+    if not told:
+        Submission.objects.filter(pk=submission.pk).exclude(read_error=words).update(read_error=words)
 
 
 def look_for_result(submission: Submission) -> Snapshot:

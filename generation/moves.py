@@ -35,7 +35,7 @@ def move_job(
 ) -> None:
     """Make one declared move, or raise LostRace: another state, another version, or a lease that is not as the table wants it.
 
-    `fields` go into the same UPDATE. The lease is cleared, tries start anew, and the move's event is written.
+    `fields` go into the same UPDATE. The lease is cleared, tries and put-offs start anew, and the move's event is written.
     """
     move = JOB.move(name, seen.status)
     rows = Job.objects.filter(pk=seen.job_id, status=seen.status, version=seen.version).filter(
@@ -53,6 +53,8 @@ def move_job(
             next_step_at=None if final else clock.now(),
             tries=0,
             failures=0,
+            not_before=None,
+            put_offs=0,
             reason=reason[:40],
             **fields,
         ),

@@ -15,6 +15,8 @@ log = logging.getLogger(__name__)
 POISON = 10
 BAD_BYTES = 3
 BAD_BYTES_REST_SECONDS = 60
+PUT_OFF_SECONDS = 60
+LONGEST_PUT_OFF_SECONDS = 900
 
 
 def park(job: Job, *, reason: str, actor: str, lease: leases.Lease | None = None, last_error: str = "") -> str:
@@ -51,9 +53,19 @@ def postpone(job: Job) -> None:
     """A row that raised what nobody explains waits, and is parked after ten times, so that it never holds up the others."""
     rows = Job.objects.filter(pk=job.pk, version=job.version).exclude(status__in=JOB.final)
     wait = min(900, 60 * 2 ** min(job.failures, 4))
-    rows.update(failures=F("failures") + 1, next_step_at=clock.after(wait))
+    rows.update(failures=F("failures") + 1, next_step_at=clock.after(wait), not_before=clock.after(wait))
     if job.failures + 1 >= POISON and job.status != JobStatus.REVIEW:
         park(job, reason="poison", actor="runner")
+
+
+def put_off(job: Job) -> None:
+    """Storage did not give this queued job's photo or image: others take its turn for a minute, twice as long each time, 15 minutes at most.
+
+    That time is its own: neither the sweep's claim nor a look that finds no free slot prolongs it. A move of the job ends it.
+    """
+    rows = Job.objects.filter(pk=job.pk, version=job.version, status=JobStatus.QUEUED, put_offs=job.put_offs)
+    wait = min(LONGEST_PUT_OFF_SECONDS, PUT_OFF_SECONDS * 2 ** min(job.put_offs, 4))
+    rows.update(put_offs=F("put_offs") + 1, not_before=clock.after(wait))
 
 
 def looked_well(job: Job) -> None:

@@ -13,23 +13,21 @@ from generation.models import Job, ProviderAccount, Submission
 from generation.states import LIVE_SUBMISSION
 from waistheart import clock
 
-STORAGE_TROUBLE = "StorageError"  # how the last error of a job begins whose photo or image could not be had
 
-
-def next_ids(account: ProviderAccount, *, most: int, asking: int | None = None) -> list[int]:
+def next_ids(account: ProviderAccount, *, most: int) -> list[int]:
     """The ids of the next jobs to submit on this account, in their order; at most `most`, and none when no slot is free.
 
-    A job that was put off is left out until its next step is due; `asking` is the one whose step has come.
+    A job that was put off is left out until its own time for that is over, whenever the sweep looks at it.
     """
     free = min(most, accounts.free_slots(account))
     if free <= 0:
         return []
-    return list(_in_turn(account, asking=asking).values_list("pk", flat=True)[:free])
+    return list(_in_turn(account).values_list("pk", flat=True)[:free])
 
 
-def next_of_model(row: ProviderAccount, *, asking: int | None = None) -> int | None:
+def next_of_model(row: ProviderAccount) -> int | None:
     """The job with which a model in an outage of its own is probed: the first in turn of those that wait for it."""
-    return next(iter(_in_turn(row, asking=asking).values_list("pk", flat=True)[:1]), None)
+    return next(iter(_in_turn(row).values_list("pk", flat=True)[:1]), None)
 
 
 def place(job: Job, account: ProviderAccount) -> int:
@@ -38,7 +36,7 @@ def place(job: Job, account: ProviderAccount) -> int:
     return ids.index(job.pk) if job.pk in ids else len(ids)
 
 
-def _in_turn(account: ProviderAccount, *, asking: int | None = None) -> QuerySet[Job]:
+def _in_turn(account: ProviderAccount) -> QuerySet[Job]:
     """The jobs that wait for an account, or where the row names a model for that one, in their order."""
     live = Submission.objects.filter(job=OuterRef("pk"), status__in=LIVE_SUBMISSION)
     in_flight = (
@@ -55,8 +53,7 @@ def _in_turn(account: ProviderAccount, *, asking: int | None = None) -> QuerySet
     stopped = HoldPart.objects.filter(Q(grant__owed__gt=0) | Q(grant__disputed=True), hold=OuterRef("hold"))
     waiting = Job.objects.filter(~Exists(live), ~Exists(stopped), status="queued", provider=account.provider)
     # One whose photo cannot be read now, or that raised: it must not hold the others' turns.
-    put_off = (Q(failures__gt=0) | Q(last_error__startswith=STORAGE_TROUBLE)) & Q(next_step_at__gt=clock.now())
-    waiting = waiting.exclude(put_off & ~Q(pk=asking)) if asking else waiting.exclude(put_off)
+    waiting = waiting.filter(Q(not_before__isnull=True) | Q(not_before__lte=clock.now()))
     if account.model:
         waiting = waiting.filter(model=account.model)
     elif blocked := list(accounts.blocked_models(account)):

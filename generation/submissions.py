@@ -3,6 +3,7 @@
 Each record here comes before the job's move, so that neither paid work nor a refusal is lost with a lease.
 """
 
+import logging
 import uuid
 
 from django.conf import settings
@@ -15,7 +16,9 @@ from generation.models import Job, ProviderAccount, Submission
 from generation.providers.base import Ask, Handle
 from generation.states import LIVE_SUBMISSION
 from waistheart import clock, guards
+from waistheart.wire import plain
 
+log = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = (60, 120, 300, 600, 900)
 
 
@@ -139,6 +142,30 @@ def _refuse(submission: Submission, refusal: str, detail: str, kind: str) -> Non
     moves.move_submission(
         "refuse", submission_id=submission.pk, refusal=refusal, refusal_kind=kind[:40], detail=detail[:300]
     )
+
+
+def never_sent(job: Job, lease: Lease, *, image_key: str, detail: str) -> None:
+    """The worker of this very call to `begin` raised in it, so it sent nothing: if its row is there, it is refused as not sent, and the
+    next look may begin anew. At its best effort: it never raises, and where it fails the row is taken for one whose worker is gone.
+
+    Only for who has not called the provider: nobody else knows. Of a row that somebody has given up by now nothing is said.
+    """
+    try:
+        _refuse_unsent(job, lease, image_key, detail)
+    except Exception:
+        log.warning("job %s: that nothing was sent is not written down", job.pk, exc_info=True)
+
+
+@guards.block("generation.not_sent")
+def _refuse_unsent(job: Job, lease: Lease, image_key: str, detail: str) -> None:
+    moves.write_job(job_id=job.pk)
+    # The job's row is mine now: who begins, gives up or records writes it first. The image's key was made in this call.
+    rows = Submission.objects.filter(job=job, lease_id=lease.id, image_key=image_key, status="sending")
+    submission = rows.first()
+    if submission is not None:
+        moves.move_submission(
+            "refuse", submission_id=submission.pk, refusal=Submission.Refusal.NOT_SENT, detail=plain(detail)[:300]
+        )
 
 
 def record_unknown(submission: Submission, *, detail: str) -> bool:

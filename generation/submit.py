@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.core.exceptions import ImproperlyConfigured
 
-from generation import accounts, crop, leases, own_address, schedule, submissions
+from generation import accounts, crop, leases, own_address, parking, schedule, submissions
 from generation.looking import still_foreign
 from generation.models import Job, ProviderAccount, Submission, new_token
 from generation.moves import Seen
@@ -40,7 +40,18 @@ class Sent:
 
 
 def start(job: Job) -> Sent:
-    """Begin a submission if it is this job's turn and the account can take it. A second caller finds the lease taken."""
+    """Begin a submission if it is this job's turn and the account can take it. A second caller finds the lease taken.
+
+    StorageError: its photo or image cannot be had now, and others take its turn meanwhile.
+    """
+    try:
+        return _start(job)
+    except storage.StorageError:
+        parking.put_off(job)
+        raise
+
+
+def _start(job: Job) -> Sent:
     provider = get_provider(job.provider)
     account = accounts.account_of(provider)
     refusal = admit(job, account, provider)
@@ -53,7 +64,7 @@ def start(job: Job) -> Sent:
         try:
             submission = begin(job, lease, account)
         except (storage.StorageError, OSError) as error:
-            # One name for all its kinds: the schedule lets others go first by it.
+            # One name for all its kinds: by it others go first.
             raise storage.StorageError(f"{type(error).__name__}: {error}") from error
         if submission is None:
             leases.drop(lease)
@@ -67,11 +78,11 @@ def admit(job: Job, account: ProviderAccount, provider: Provider) -> str:
         return "told to slow down"
     model = accounts.blocked_models(account).get(job.model)
     if model is not None:
-        if accounts.free_slots(account) <= 0 or job.pk != schedule.next_of_model(model, asking=job.pk):
+        if accounts.free_slots(account) <= 0 or job.pk != schedule.next_of_model(model):
             return "model is out"
         if not accounts.take_probe(model):
             return "model is out"
-    elif job.pk not in schedule.next_ids(account, most=account.in_flight_limit, asking=job.pk):
+    elif job.pk not in schedule.next_ids(account, most=account.in_flight_limit):
         return "not its turn"
     if account.state == STATE.OK:
         return ""
@@ -87,12 +98,16 @@ def probe(job: Job, account: ProviderAccount, provider: Provider) -> str:
     try:
         reachable = own_address.proven(job, portrait(job))
     except (storage.StorageError, OSError) as error:
-        # As at a start: the schedule lets others go first by this name.
+        # As at a start: by this name others go first.
         raise storage.StorageError(f"{type(error).__name__}: {error}") from error
     if not reachable:
         return "our own image address is not reachable"
     try:
         provider.probe(model=job.model)
+    except accounts.REFUSED as error:
+        # It answers again. Whether the key is good for a POST, a POST tells.
+        accounts.list_refused(account, error)
+        return ""
     except ProviderError as error:
         log.info("%s is still unavailable: %s", account, error)
         accounts.read_failed(account, error, what="probe")
@@ -105,9 +120,19 @@ def begin(job: Job, lease: leases.Lease, account: ProviderAccount) -> Submission
     """Make the image this submission alone shows, then commit "I am sending". None, and the image gone, when a guard lost."""
     image_key = storage.fresh_key(installation=ident(), kind="images", suffix=".jpg")
     storage.save_bytes(key=image_key, data=portrait(job), content_type="image/jpeg")
-    outcome = submissions.begin(
-        job=job, lease=lease, account=account, image_key=image_key, image_token=new_token(), state_seen=account.state
-    )
+    try:
+        outcome = submissions.begin(
+            job=job,
+            lease=lease,
+            account=account,
+            image_key=image_key,
+            image_token=new_token(),
+            state_seen=account.state,
+        )
+    except Exception as error:
+        # Its COMMIT may have been made all the same. The row alone looks as if it were paid; only this worker knows that it is not.
+        submissions.never_sent(job, lease, image_key=image_key, detail=f"never sent: {type(error).__name__}: {error}")
+        raise
     if outcome.won:
         return outcome.value
     if not Submission.objects.filter(image_key=image_key).exists():

@@ -2,17 +2,22 @@
 
 from celery import shared_task
 
-from generation import runner, schedule, submissions, sweep, watch, work
+from generation import accounts, runner, schedule, submissions, sweep, watch, work
 from generation.models import Job, ProviderAccount, Submission
+from generation.providers import get_provider
 from generation.states import JOB, LIVE_SUBMISSION
 
 
 @shared_task(name="generation.advance")
 def advance(job_id: int) -> None:
-    """Look at one job; when it gave a slot up, nudge whoever is next."""
-    before = submissions.last(Job.objects.get(pk=job_id))
+    """Look at one job; when it gave a slot up, or its turn, nudge whoever is next."""
+    seen = Job.objects.get(pk=job_id)
+    before = submissions.last(seen)
     runner.advance(job_id)
     job = Job.objects.get(pk=job_id)
+    if job.put_offs > seen.put_offs:
+        nudge_instead(job)
+        return
     now = submissions.last(job)
     if now is not None and gave_a_slot_up(job, before, now):
         nudge_next(now.account, but=job_id)
@@ -44,6 +49,14 @@ def gave_a_slot_up(job: Job, before: Submission | None, now: Submission) -> bool
     begun_in_it = before is None or before.pk != now.pk
     was_live = before is not None and before.status in LIVE_SUBMISSION
     return was_live or (begun_in_it and job.status in JOB.final)
+
+
+def nudge_instead(job: Job) -> None:
+    """A job was put off in its turn, and the slot that it did not take is for the next one: one only, so that a storage that is away
+    is asked once for each that waits, and by no more workers than before."""
+    account = accounts.account_of(get_provider(job.provider))
+    for next_id in schedule.next_ids(account, most=1):
+        work.nudge(next_id)
 
 
 def nudge_next(account: ProviderAccount, *, but: int) -> None:

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from billing import ledger
-from generation import accounts, moves, submissions
-from generation.looking import look, look_for_result
+from generation import moves, submissions
+from generation.looking import LIST, look, look_for_result, unread
 from generation.models import Job, Submission
 from generation.moves import Seen
 from generation.parking import park_incomplete
@@ -38,7 +38,7 @@ def recover(submission: Submission) -> Submission:
     try:
         handle = provider.recover(ask, since=since)
     except ProviderError as error:
-        accounts.read_failed(submission.account, error, what="list")
+        unread(submission, error, what=LIST)
         return submission
     if handle is not None:
         submissions.record_accepted(submission, handle)
