@@ -24,7 +24,7 @@ STATUS: dict[tuple[str, str], Status] = {
 LONGEST_ID = 255  # what its column can hold
 FAILED_INTENT = frozenset({"requires_payment_method", "canceled"})
 # How a dispute ended: `lost` took its money for good, these took none. Every other word is one that is not over.
-LOST, UNHARMED = "lost", frozenset({"won", "warning_closed"})
+LOST, UNHARMED = "lost", frozenset({"won", "warning_closed", "prevented"})
 
 
 @dataclass(frozen=True, kw_only=True)

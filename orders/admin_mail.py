@@ -70,6 +70,7 @@ class MailAdmin(WithActs, console.Window):
     def facts(self, row: Mail) -> str:
         return (
             f"{row.kind} to {row.to}, {row.reference}: {row.get_status_display()}, handed over {row.handed_over} times"
+            f"{', so it may have arrived' if row.handed_over else ''}"
         )
 
     def change_view(

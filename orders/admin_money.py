@@ -70,8 +70,8 @@ class MoneyListAdmin(WithActs, PaymentAdmin):
         return super().get_queryset(request).filter(money_list.needs_a_person())
 
     def version_of(self, row: Payment) -> int:
-        """A payment leaves `mismatched` once and for ever: being in it is the version."""
-        return int(row.status == Payment.Status.MISMATCHED)
+        """When it came into its state, in microseconds: one that was closed may turn up again."""
+        return int(row.state_since.timestamp() * 1_000_000)
 
     def row_now(self, row_id: int) -> Payment | None:
         return Payment.objects.filter(pk=row_id).first()

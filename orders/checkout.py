@@ -111,7 +111,7 @@ def _end_without_session(payment: Payment) -> None:
 
 
 @guards.block("orders.end_payment")
-def end_payment(name: str, payment: Payment, **fields: str) -> None:
+def end_payment(name: str, payment: Payment, **fields: str | int) -> None:
     move_payment(name, payment_id=payment.pk, **fields)
     draft_again(payment, answered=name != "expire")
 

@@ -47,7 +47,7 @@ def ask_payment(
         touch(order_id=order.pk)
         known = look(order.payment) if order.payment.session_id else "open"
         order.refresh_from_db()
-        if problem := _differs(order, seen):
+        if problem := _differs(order, seen, expected_price):
             return checkout.Asked(problem)
         if order.payment:
             return checkout.page_of(order.payment, known=bool(known))
@@ -58,7 +58,7 @@ def ask_payment(
     owner = freeze.owner_of(order.email)
     won = _ask(order, items, owner, declarations, expected_price, seen).won
     order.refresh_from_db()
-    if problem := _differs(order, seen):
+    if problem := _differs(order, seen, expected_price):
         return checkout.Asked(problem)
     if order.status == Order.Status.AWAITING_PAYMENT and order.payment:
         return checkout.page_of(order.payment)
@@ -94,12 +94,14 @@ def _ask(
     )  # fmt: skip
 
 
-def _differs(order: Order, seen: freeze.Shown) -> str:
+def _differs(order: Order, seen: freeze.Shown, expected_price: int) -> str:
     """Why a payment page of this order is not for who saw something else; another tab's stands for what was approved there."""
     now = freeze.shown(order)
     if now.came != seen.came:
         return "money_came"
-    return "" if now.approved == seen.approved else "not_a_draft"
+    if now.approved != seen.approved:
+        return "not_a_draft"
+    return "price_changed" if order.status == Order.Status.AWAITING_PAYMENT and order.price != expected_price else ""
 
 
 def reopen(*, order: Order) -> str:

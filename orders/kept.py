@@ -99,7 +99,7 @@ def _fates(order: Order) -> list[Fate]:
 
 def _fate(payment: Payment) -> Fate:
     if payment.status == Payment.Status.FAILED:
-        return Fate.UNCONFIRMED
+        return Fate.UNCONFIRMED if payment.paid_amount is None else Fate.MISMATCHED
     if payment.status != Payment.Status.RECEIVED:
         return Fate(payment.status)
     if Entry.objects.filter(kind="withdrawn", grant__payment=payment, occasion=f"payment:{payment.pk}").exists():

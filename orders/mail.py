@@ -122,6 +122,8 @@ def hand_over(mail: Mail) -> str:
     except REFUSED as error:
         return _not_a_try(mail, error) if mail_server.refuses_us(error) else _not_accepted(mail, error)
     except (smtplib.SMTPException, OSError) as error:
+        if not mail_server.has_begun(server):
+            return _not_a_try(mail, error)
         return _after_a_lost_answer(mail, f"{type(error).__name__}: {error}")
     finally:
         mail_server.say_goodbye(server)
@@ -147,7 +149,6 @@ def _this_handing_over(mail: Mail) -> QuerySet[Mail]:
 def _not_a_try(mail: Mail, error: Exception) -> str:
     """Nothing can be handed over now: due again as if nothing had been tried, for as long as it takes. Most outages are short, so a
     mail that was made just now waits a minute; later it is a quarter of an hour."""
-    mail_server.went_away(error)
     young = Mail.objects.filter(pk=mail.pk, created_at__gt=clock.ago(YOUNG_SECONDS)).exists()
     move_mail(
         "put_back",
@@ -157,6 +158,7 @@ def _not_a_try(mail: Mail, error: Exception) -> str:
         next_step_at=clock.after(60 if young else 900),
         last_error=str(error)[:300],
     )
+    mail_server.went_away(error)
     log.warning("mail %s waits for the mail server: %s", mail.pk, error)
     return Mail.Status.DUE
 
@@ -190,8 +192,8 @@ def _after_a_lost_answer(mail: Mail, why: str) -> str:
 
 
 def _sent(mail: Mail) -> str:
-    mail_server.came_back()
     move_mail("take", _this_handing_over(mail), next_step_at=None, last_error="")
+    mail_server.came_back()
     return Mail.Status.SENT
 
 

@@ -3,6 +3,7 @@
 import logging
 import smtplib
 from contextlib import suppress
+from typing import Any
 
 from django.core.mail import get_connection
 from django.core.mail.backends.base import BaseEmailBackend
@@ -36,11 +37,29 @@ def opened() -> BaseEmailBackend:
         if isinstance(connection, smtplib.SMTP):
             # Otherwise said only with the first message, where it would look like a no to that one.
             connection.ehlo_or_helo_if_needed()
+            _tell_when_begun(server, connection)
     except Exception as error:
         if server is not None:
             say_goodbye(server)
         raise Away(f"{type(error).__name__}: {error}") from error
     return server
+
+
+def _tell_when_begun(server: BaseEmailBackend, connection: smtplib.SMTP) -> None:
+    """Note when the text of a message begins to leave: a connection that breaks before has delivered nothing."""
+    send_text = connection.data
+    server.text_begun = False  # type: ignore[attr-defined]
+
+    def data(text: Any) -> tuple[int, bytes]:
+        server.text_begun = True  # type: ignore[attr-defined]
+        return send_text(text)
+
+    connection.data = data  # type: ignore[method-assign]
+
+
+def has_begun(server: BaseEmailBackend) -> bool:
+    """Whether the text of a message may have left; True where that cannot be told."""
+    return bool(getattr(server, "text_begun", True))
 
 
 def say_goodbye(server: BaseEmailBackend) -> None:
@@ -55,6 +74,8 @@ def refuses_us(error: Exception) -> bool:
         return {code for code, _ in error.recipients.values()} <= ABOUT_US
     if isinstance(error, smtplib.SMTPSenderRefused):
         return error.smtp_code != TOO_LARGE
+    if isinstance(error, smtplib.SMTPDataError):
+        return error.smtp_code in ABOUT_US
     return isinstance(error, smtplib.SMTPHeloError)
 
 

@@ -106,7 +106,9 @@ def end_missing(*, payment: Payment) -> bool:
         get_gateway().look_up(session_id=_session(payment))
     except GatewayRefused as error:
         if error.code == looks.MISSING:
-            return checkout.end_payment("close" if mismatched else "fail", payment, last_error=str(error)[:300]).won
+            return checkout.end_payment(
+                "close" if mismatched else "fail", payment, failures=0, last_error=str(error)[:300]
+            ).won
         raise NotNow(f"the processor refuses to be asked: {error}") from error
     except GatewayError as error:
         raise NotNow(f"the processor could not be asked: {error}") from error

@@ -41,9 +41,9 @@ def pay(request: HttpRequest, key: str) -> HttpResponse:
         return common.closed_page(request, order=order)
     seen, now = _seen(request), freeze.shown(order)
     if seen != now:
-        return review.page(request, order, notice="" if seen.approved == now.approved else "changed")
+        return review.page(request, order, notice="came" if seen.approved == now.approved else "changed")
     if order.status == Order.Status.AWAITING_PAYMENT:
-        return _ask(request, order, seen, declarations=order.declarations, price=order.price)
+        return _ask(request, order, seen, declarations=order.declarations, price=_number(request, "price"))
     faults = [Fault(name, words) for name, (_, words) in DECLARATIONS.items() if not request.POST.get(name)]
     if faults:
         return review.page(request, order, faults=faults)
@@ -77,7 +77,7 @@ def _ask(request: HttpRequest, order: Order, seen: Shown, *, declarations: dict[
     if asked.problem == "gateway_down":
         return SeeOther(common.draft_url("review", order) + "?notice=down")
     if asked.problem == "money_came":
-        return review.page(request, order)
+        return review.page(request, order, notice="came")
     if order.status == Order.Status.PAID or asked.problem == "pending":
         return SeeOther(common.order_url(order))
     if order.status == Order.Status.DRAFT:

@@ -19,7 +19,8 @@ from waistheart import money
 MOVES = {"up": -10, "down": 10}
 NOTICES = {
     "cancelled": "Payment was not completed. No money was taken.",
-    "changed": "This order was changed in another window. Look at it again before you pay.",
+    "came": "We have heard of a payment since this page was shown. Read what became of it before you pay.",
+    "changed": "This order has changed since this page was shown. Look at it again before you pay.",
     "down": "Card payment is not available right now.",
     "open": "A payment page is open for this order. Go on there, or change the order here.",
     "unpaid": "This payment was not completed.",
@@ -114,6 +115,8 @@ def page(
     """
     if kept.is_coming(order):
         return SeeOther(common.order_url(order))
+    # Read before what is rendered: a change in between makes this the word of an older page, which Pay refuses.
+    seen = freeze.shown(order)
     item, fate = shown_item(order), kept.of(order)
     paying = order.status == Order.Status.AWAITING_PAYMENT
     offer = common.sold(item.pose)
@@ -122,7 +125,7 @@ def page(
         "order": order,
         "item": item,
         "pose_name": item.pose_name if paying else item.pose.name,
-        "shown": ".".join(freeze.shown(order)),
+        "shown": ".".join(seen),
         "paying": paying,
         "amount": amount,
         "price": money.words(amount=amount, currency=order.currency) if paying else offer["price"],

@@ -17,6 +17,9 @@ MANNERS = frozenset(
         "refuse_login",
         "lock_sender",
         "close_at_recipient",
+        "closing_at_text",
+        "drop_at_sender",
+        "drop_at_recipient",
         "drop_after_text",
         "hang_after_text",
         "hang_at_goodbye",
@@ -85,6 +88,8 @@ class MailServer:
 
     def _answer(self, line: IO[bytes], verb: str, manner: str) -> bool:
         """Answer one command; False ends the conversation."""
+        if (verb, manner) in {("MAIL", "drop_at_sender"), ("RCPT", "drop_at_recipient")}:
+            return False
         if verb == "DATA":
             return self._text(line, manner)
         if verb == "QUIT" and manner == "hang_at_goodbye":
@@ -104,8 +109,8 @@ class MailServer:
         text = b""
         while (part := line.readline()) not in (b".\r\n", b""):
             text += part
-        if manner == "refuse_text":
-            say(line, "451 not now")
+        if manner in ("refuse_text", "closing_at_text"):
+            say(line, "451 not now" if manner == "refuse_text" else "421 closing")
             return True
         self.taken.append(email.message_from_bytes(text))
         if manner == "hang_after_text":

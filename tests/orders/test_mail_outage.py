@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.db.models import Sum
 
 from orders import console, mail, outbox
+from orders import mail_server as mail_server_of_ours
 from orders.models import Mail
 from tests.console import Console, inputs, text_of
 from tests.orders import shop
@@ -82,6 +84,9 @@ OUTAGES: dict[str, Callable[[MailServer, Any], None]] = {
     "takes no mail of ours now": behaves("refuse_sender"),
     "our sender is locked": behaves("lock_sender"),
     "closing before a recipient": behaves("close_at_recipient"),
+    "closing at the text": behaves("closing_at_text"),
+    "gone at the sender": behaves("drop_at_sender"),
+    "gone at the recipient": behaves("drop_at_recipient"),
 }
 
 
@@ -229,3 +234,22 @@ def test_the_tile_leads_to_what_it_counts() -> None:
     assert tile.figure == "2"
     assert len(re.findall(r'class="action-select"', page)) == 2
     assert "2 mails" in text_of(page)
+
+
+@pytest.mark.parametrize(("what", "manner"), [("came_back", "take"), ("went_away", "refuse_greeting")])
+def test_the_mails_own_row_is_written_first(
+    server: MailServer, monkeypatch: pytest.MonkeyPatch, what: str, manner: str
+) -> None:
+    """The database goes away right after: what is known of the server is lost, and of the mail nothing."""
+    row = a_mail()
+    server.behave(manner)
+
+    def away(*_: object) -> None:
+        raise OperationalError("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mail_server_of_ours, what, away)
+        pass_times(1)
+    pass_times(2)
+    row.refresh_from_db()
+    assert (row.status, row.handed_over, len(server.taken)) == ("sent", 1, 1)

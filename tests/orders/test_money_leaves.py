@@ -1,9 +1,10 @@
 """No payment stays on the money list for ever: the processor knows nothing of its session, or its bank took the money back."""
 
 import pytest
+from django.contrib import admin
 
 from billing.audit import differences
-from billing.models import Grant, Payment
+from billing.models import Grant, MismatchedPayment, Payment
 from orders import flow, money_list
 from orders.models import Order
 from tests.orders.facts import a_draft_with_its_photo, credits_kept
@@ -30,6 +31,10 @@ def mismatched(shop: Shop) -> Payment:
     assert flow.settle(payment) == "mismatched"
     payment.refresh_from_db()
     return payment
+
+
+def version(payment: Payment) -> int:
+    return admin.site.get_model_admin(MismatchedPayment).version_of(payment)  # type: ignore[attr-defined]
 
 
 def listed(payment: Payment) -> bool:
@@ -96,7 +101,7 @@ def test_staff_close_another_sum_whose_session_does_not_exist(shop: Shop, mismat
     order = Order.objects.get()
     a_draft_with_its_photo(order)
     page = text(shop, order)
-    assert UNCONFIRMED in page
+    assert "but not the sum we asked for" in page
     assert "o money" not in page.replace("no money is taken and videos", "")
 
     Payment.objects.update(session_id=session)
@@ -149,3 +154,35 @@ def test_a_dispute_that_took_nothing_leaves_money_that_can_be_kept(
     assert staff("attach", mismatched, reason="the bank gave it back") == "Attach: 1 moved."
     assert Grant.objects.get().available == 1
     assert differences() == []
+
+
+@pytest.mark.parametrize("status", ["open", "mismatched"])
+def test_one_that_raised_again_and_again_leaves_as_well(shop: Shop, mismatched: Payment, status: str) -> None:
+    payment = mismatched
+    if status == "open":
+        order = shop.asked()
+        assert order.payment
+        payment = order.payment
+    elsewhere(payment)
+    Payment.objects.filter(pk=payment.pk).update(failures=10)
+    shop.age(2 * DAY)
+    payment.refresh_from_db()
+    assert staff("end_missing", payment, reason="the account was closed") == "No such session: 1 moved."
+    payment.refresh_from_db()
+    assert (payment.status, listed(payment)) == ("failed", False)
+
+
+def test_a_dispute_that_was_prevented_took_nothing(shop: Shop, mismatched: Payment) -> None:
+    shop.sandbox.card(str(mismatched.session_id), "dispute", status="prevented")
+    assert staff("attach", mismatched, reason="x") == "Attach: 1 moved."
+
+
+def test_a_page_from_before_another_sum_was_closed_moves_nothing(shop: Shop, mismatched: Payment) -> None:
+    session, before = str(mismatched.session_id), version(mismatched)
+    elsewhere(mismatched)
+    staff("end_missing", mismatched, reason="the account was closed")
+    Payment.objects.update(session_id=session)
+    mismatched.refresh_from_db()
+    assert flow.settle(mismatched) == "mismatched"
+    mismatched.refresh_from_db()
+    assert version(mismatched) != before

@@ -56,7 +56,8 @@ def staff(act: str, payment: Payment, **form: Any) -> str:
         User.objects.create_superuser("boss@example.com", "a-long-password")
     client = Client()
     assert client.login(username="boss@example.com", password="a-long-password")
-    version = int(payment.status == "mismatched")
+    seen = Payment.objects.get(pk=payment.pk)
+    version = int(seen.state_since.timestamp() * 1_000_000)
     chosen = {"action": act, "_selected_action": payment.pk, f"version_{payment.pk}": version, "confirmed": "1"}
     answer = client.post("/admin/billing/mismatchedpayment/", {**chosen, **form}, follow=True)
     return " ".join(str(message) for message in answer.context["messages"])

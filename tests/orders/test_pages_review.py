@@ -165,7 +165,7 @@ def test_pay_refuses_what_was_changed_in_another_window(client: Client, gateway:
     form = shown(client, order) | TICKED
     assert change(order)
     page = client.post(address(order, "pay/"), form)
-    assert "This order was changed in another window." in page.content.decode()
+    assert "This order has changed since this page was shown." in page.content.decode()
     assert gateway.made == 0
     assert client.post(address(order, "pay/"), shown(client, order) | TICKED).headers["Location"] == PAGE
 

@@ -1,18 +1,21 @@
 """Pay means what the page showed on which it was pressed: that photo, that pose as it was described, and no money unread."""
 
+import re
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from billing.models import Payment
-from orders import checkout, drafts, flow, freeze
+from billing.models import CreditPack, Payment
+from orders import checkout, drafts, flow, freeze, kept
 from orders.models import Order, Pose
+from orders.views import review
 from tests.orders.shop import pay_form, tall_photo
 from tests.shop import Shop
 
-CHANGED = "This order was changed in another window."
+CHANGED = "This order has changed since this page was shown."
 OTHER_SUM = "not the sum we asked for"
 
 
@@ -164,3 +167,49 @@ def test_no_money_is_not_said_while_it_is_on_its_way(shop: Shop) -> None:
     assert flow.look(payment) == ""
     page = Client().get(f"/pay/return/?session={payment.session_id}").content.decode()
     assert "No money was taken" not in page
+
+
+# --- the price, and the page itself ----------------------------------------------------------------------------------
+
+
+def test_a_price_that_changed_in_another_tab_is_shown_first(shop: Shop) -> None:
+    order = shop.draft()
+    tab_1 = pay_form(order)
+    CreditPack.objects.update(price=900)
+    assert press(order, pay_form(order, price="900")).status_code == 303
+    page = press(order, tab_1)
+    assert page.status_code == 200
+    assert "The price is now £9.00" in page.content.decode()
+    assert press(order, pay_form(order)).status_code == 303
+    assert Payment.objects.get().amount == 900
+
+
+@pytest.mark.parametrize("meanwhile", ["another photo", "money"])
+def test_what_changes_while_the_page_is_made_is_not_taken_for_shown(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    order = shop.asked()
+    payment = shop.pay(order) if meanwhile == "money" else order.payment
+    assert payment is not None
+    checkout.end_payment("expire", payment)
+    real, calls = review.shown_item, count(1)
+
+    def shown_item(row: Order) -> Any:
+        """Read what is rendered, and then it changes."""
+        item, fate = real(row), kept.of(row)
+        if next(calls) == 1:
+            return item  # the view's own look, before the page is made
+        monkeypatch.setattr(kept, "of", lambda _: fate)
+        if meanwhile == "money":
+            assert flow.settle(Payment.objects.get(pk=payment.pk)) == "received"
+        else:
+            assert drafts.put_photo(order=Order.objects.get(pk=order.pk), data=tall_photo(), name="b.jpg")
+        return item
+
+    with monkeypatch.context() as patch:
+        patch.setattr(review, "shown_item", shown_item)
+        old_page = Client().get(f"/make/{order.key}/review/").content.decode()
+    monkeypatch.undo()
+    [(name, value)] = re.findall(r'type="hidden" name="(shown)" value="([^"]*)"', old_page)
+    assert press(order, pay_form(order, **{name: value})).status_code == 200
+    assert Payment.objects.count() == 1
