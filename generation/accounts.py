@@ -78,6 +78,11 @@ def may_post(row: ProviderAccount) -> bool:
     return ProviderAccount.objects.filter(slow_enough(), pk=row.pk).exists()
 
 
+def probe_is_due(row: ProviderAccount) -> bool:
+    """Whether an account or model in an outage may be asked again now; the asking itself is decided by compare-and-swap."""
+    return ProviderAccount.objects.filter(pk=row.pk, next_probe_at__lte=clock.now()).exists()
+
+
 def take_probe(row: ProviderAccount) -> bool:
     """Take the one probe slot of an outage by compare-and-swap; False when it is not due, or somebody else took it."""
     return _take_probe(row).won

@@ -16,7 +16,7 @@ POISON = 10
 BAD_BYTES = 3
 BAD_BYTES_REST_SECONDS = 60
 PUT_OFF_SECONDS = 60
-LONGEST_PUT_OFF_SECONDS = 900
+LONGEST_PUT_OFF_SECONDS = 300
 
 
 def park(job: Job, *, reason: str, actor: str, lease: leases.Lease | None = None, last_error: str = "") -> str:

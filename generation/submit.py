@@ -80,17 +80,29 @@ def admit(job: Job, account: ProviderAccount, provider: Provider) -> str:
     if model is not None:
         if accounts.free_slots(account) <= 0 or job.pk != schedule.next_of_model(model):
             return "model is out"
-        if not accounts.take_probe(model):
+        if not take_probe(job, model):
             return "model is out"
     elif job.pk not in schedule.next_ids(account, most=account.in_flight_limit):
         return "not its turn"
     if account.state == STATE.OK:
         return ""
-    if not accounts.take_probe(account):
+    if not take_probe(job, account):
         return account.state
     if account.state == STATE.UNAVAILABLE:
         return probe(job, account, provider)
     return account.state if still_foreign(account) else ""
+
+
+def take_probe(job: Job, row: ProviderAccount) -> bool:
+    """Take the one probe of an outage for a job whose picture can be made: one whose photo is lost would use up each of them, and
+    nothing would ever be bought again. StorageError when it cannot."""
+    if not accounts.probe_is_due(row):
+        return False
+    try:
+        portrait(job)
+    except OSError as error:
+        raise storage.StorageError(f"{type(error).__name__}: {error}") from error
+    return accounts.take_probe(row)
 
 
 def probe(job: Job, account: ProviderAccount, provider: Provider) -> str:

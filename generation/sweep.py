@@ -11,7 +11,7 @@ from django.db.models import Exists, F, OuterRef, Q
 
 from billing.models import HoldPart
 from generation import accounts, parking, schedule, work
-from generation.models import Job, ProviderAccount, Submission
+from generation.models import Job, Submission
 from generation.states import JOB, LIVE_SUBMISSION, JobStatus
 from waistheart import clock, storage
 from waistheart.sweeping import Part, Publish, each, publish_all, run
@@ -62,13 +62,8 @@ def due_jobs(status: str) -> Iterator[int]:
 def whose_turn() -> Iterator[int]:
     """The queued jobs that the free slots of each account are for, whatever they were waiting for; outages only by their probe."""
     for account in accounts.in_use().filter(model=""):
-        if account.state == accounts.STATE.OK or probe_is_due(account):
+        if account.state == accounts.STATE.OK or accounts.probe_is_due(account):
             yield from schedule.next_ids(account, most=account.in_flight_limit)
-
-
-def probe_is_due(account: ProviderAccount) -> bool:
-    """Whether an account in an outage may be asked again now; the asking itself is decided by compare-and-swap."""
-    return ProviderAccount.objects.filter(pk=account.pk, next_probe_at__lte=clock.now()).exists()
 
 
 def model_probes() -> Iterator[int]:

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from generation import runner, schedule, submit, tasks
+from generation import accounts, runner, schedule, submit, tasks
 from generation import sweep as sweeps
 from generation.models import Job, Submission
+from generation.providers import get_provider
 from tests.generation.bad_days import generations, now, sweep, until
 from tests.generation.stories import broken, provider_ends
 from tests.shop import Shop
@@ -127,3 +128,22 @@ def test_the_photo_is_back_and_the_job_goes_on(shop: Shop) -> None:
     storage.save_bytes(key=job.photo_key, data=photo, content_type="image/jpeg")
     until(shop, job)
     assert (now(job).not_before, now(job).put_offs, now(job).failures) == (None, 0, 0)
+
+
+@pytest.mark.parametrize("state", ["out_of_credits", "misconfigured"])
+def test_a_lost_photo_uses_up_no_probe(shop: Shop, state: str) -> None:
+    """The provider is well again, and the first in turn is a job whose photo cannot be read."""
+    bad, well = shop.paid(email="bad@example.com"), shop.paid(email="well@example.com")
+    accounts.open_outage(accounts.account_of(get_provider()), state=state, detail="x")
+    storage.delete(key=bad.photo_key)
+    until(shop, well, minutes=25)
+    assert now(bad).status == "queued"
+    assert now(bad).last_error.startswith("StorageError")
+
+
+def test_a_lost_photo_uses_up_no_probe_of_its_model(shop: Shop) -> None:
+    bad, well = shop.paid(email="bad@example.com"), shop.paid(email="well@example.com")
+    row = accounts.row_of_model(accounts.account_of(get_provider()), model=bad.model)
+    accounts.open_outage(row, state="misconfigured", detail="x")
+    storage.delete(key=bad.photo_key)
+    until(shop, well, minutes=25)
