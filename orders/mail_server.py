@@ -50,11 +50,11 @@ def _tell_when_begun(server: BaseEmailBackend, connection: smtplib.SMTP) -> None
     send_text = connection.data
     server.text_begun = False  # type: ignore[attr-defined]
 
-    def data(text: Any) -> tuple[int, bytes]:
+    def data(msg: Any) -> tuple[int, bytes]:
         server.text_begun = True  # type: ignore[attr-defined]
-        return send_text(text)
+        return send_text(msg)
 
-    connection.data = data  # type: ignore[method-assign]
+    connection.data = data  # type: ignore[method-assign, assignment]
 
 
 def has_begun(server: BaseEmailBackend) -> bool:
