@@ -54,7 +54,7 @@ def _tell_when_begun(server: BaseEmailBackend, connection: smtplib.SMTP) -> None
         server.text_begun = True  # type: ignore[attr-defined]
         return send_text(msg)
 
-    connection.data = data  # type: ignore[method-assign, assignment]
+    connection.data = data  # type: ignore[method-assign]
 
 
 def has_begun(server: BaseEmailBackend) -> bool:
