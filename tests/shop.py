@@ -44,7 +44,7 @@ class Shop:
             parameters={"aspect_ratio": "9:16", "duration": "5"}, **fields,
         )  # fmt: skip
 
-    def draft(self, *, email: str = "ada@example.com", pose: Pose | None = None, photo: str = "ok_tall.jpg") -> Order:
+    def draft(self, *, email: str = "ada@example.com", pose: Pose | None = None, photo: str = "in_frame.jpg") -> Order:
         """A draft with a photo and an address, ready for Pay; the photo has the frame's size, so nothing scales it."""
         key = hashlib.sha256(f"{Order.objects.count()}".encode()).hexdigest()
         order = drafts.start(pose=pose or self.pose, request_key=key)
