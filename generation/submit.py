@@ -100,7 +100,8 @@ def take_probe(job: Job, row: ProviderAccount) -> bool:
         return False
     try:
         portrait(job)
-    except OSError as error:
+    except (storage.StorageError, OSError) as error:
+        # As at a start: by this name others go first.
         raise storage.StorageError(f"{type(error).__name__}: {error}") from error
     return accounts.take_probe(row)
 
