@@ -18,17 +18,22 @@ def shop(transactional_db: None, live_server: Any, sandbox: Sandbox, settings: A
     """An empty shop that sells one pose; it closes when the provider has stopped calling."""
     settings.PUBLIC_URL = live_server.url
     settings.ALLOWED_HOSTS = ["*"]
+    join(settings, sandbox)
+    with Traffic() as traffic:
+        yield Shop(url=live_server.url, sandbox=sandbox)
+        sandbox.reset()
+        # Emptying the tables under a request that reads two of them is a deadlock.
+        wait_for(traffic.stopped)
+
+
+def join(settings: Any, sandbox: Sandbox) -> None:
+    """Have this sandbox be the shop's provider and card processor."""
     settings.FAL_QUEUE_URL = f"{sandbox.url}/fal/queue"
     settings.FAL_API_URL = f"{sandbox.url}/fal/api/v1"
     settings.FAL_JWKS_URL = f"{sandbox.url}/fal/.well-known/jwks.json"
     settings.FAL_MEDIA_HOSTS = [sandbox.host]
     settings.STRIPE_API_BASE = f"{sandbox.url}/stripe"
     fal_hints.jwks.forget()
-    with Traffic() as traffic:
-        yield Shop(url=live_server.url, sandbox=sandbox)
-        sandbox.reset()
-        # Emptying the tables under a request that reads two of them is a deadlock.
-        wait_for(traffic.stopped)
 
 
 class Traffic:

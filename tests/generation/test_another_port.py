@@ -12,12 +12,13 @@ import pytest
 
 from generation import watch
 from generation.models import Job, ProviderAccount, Submission
-from generation.providers import fal_hints, get_provider
+from generation.providers import get_provider
 from generation.providers.base import Handle, State
 from tests.generation.bad_days import last, now, posts, until
 from tests.generation.stories import assert_delivered, made, step
 from tests.sandbox_process import Sandbox, running_sandbox
 from tests.shop import MODEL, Shop
+from tests.shop_fixture import join
 
 NAMES = ("status_url", "result_url", "cancel_url")
 
@@ -27,12 +28,7 @@ def started_at(shop: Shop, settings: Any, state: Path) -> Iterator[Sandbox]:
     """The shop with a sandbox at a port of its own, over what is kept in `state`."""
     with running_sandbox("--state", str(state), delay_seconds=0.5) as sandbox, pytest.MonkeyPatch.context() as patch:
         sandbox.settings(film_height=448)
-        settings.FAL_QUEUE_URL = f"{sandbox.url}/fal/queue"
-        settings.FAL_API_URL = f"{sandbox.url}/fal/api/v1"
-        settings.FAL_JWKS_URL = f"{sandbox.url}/fal/.well-known/jwks.json"
-        settings.FAL_MEDIA_HOSTS = [sandbox.host]
-        settings.STRIPE_API_BASE = f"{sandbox.url}/stripe"
-        fal_hints.jwks.forget()
+        join(settings, sandbox)
         patch.setattr(shop, "sandbox", sandbox)
         yield sandbox
 

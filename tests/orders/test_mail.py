@@ -1,7 +1,6 @@
 """The outbox against a real mail server: handed over once, once more after a lost answer, never a third time."""
 
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from orders import mail
 from orders import sweep as sweeps
 from orders.models import Mail, OrderItem
 from tests.orders.rivals import at_once
-from tests.orders.smtp_server import MailServer, mail_server
+from tests.orders.smtp_server import MailServer
 from tests.shop import Shop, age_everything, run_now
 from waistheart import guards
 from waistheart.models import User
@@ -25,17 +24,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 class Killed(BaseException):
     """The worker is gone in the middle."""
-
-
-@pytest.fixture
-def server(settings: Any) -> Iterator[MailServer]:
-    """A mail server that the shop hands its mail to."""
-    with mail_server() as server:
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-        settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", server.port, 0.5
-        settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
-        settings.EMAIL_HOST_USER = settings.EMAIL_HOST_PASSWORD = ""
-        yield server
 
 
 @pytest.fixture

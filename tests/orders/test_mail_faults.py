@@ -1,6 +1,5 @@
 """Mails that cannot be made or written: told apart from lost answers, counted, and in the end in front of a person."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,20 +8,10 @@ from django.core.mail.backends.smtp import EmailBackend
 from orders import console, mail, outbox
 from orders.models import Mail
 from tests.orders import shop
-from tests.orders.smtp_server import MailServer, mail_server
+from tests.orders.smtp_server import MailServer
 from tests.shop import age_everything
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def server(settings: Any) -> Iterator[MailServer]:
-    with mail_server() as server:
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-        settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", server.port, 0.5
-        settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
-        settings.EMAIL_HOST_USER = settings.EMAIL_HOST_PASSWORD = ""
-        yield server
 
 
 def a_mail(**fields: Any) -> Mail:

@@ -2,7 +2,7 @@
 
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from orders import mail_server as mail_server_of_ours
 from orders.models import Mail
 from tests.console import Console, inputs, text_of
 from tests.orders import shop
-from tests.orders.smtp_server import MailServer, mail_server
+from tests.orders.smtp_server import MailServer
 from tests.shop import age_everything
 from waistheart import clock
 from waistheart.models import GuardTally
@@ -22,16 +22,6 @@ from waistheart.models import GuardTally
 pytestmark = pytest.mark.django_db(transaction=True)
 MAILS = "orders/mail/"
 HOURS = 48
-
-
-@pytest.fixture
-def server(settings: Any) -> Iterator[MailServer]:
-    with mail_server() as server:
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-        settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", server.port, 0.5
-        settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
-        settings.EMAIL_HOST_USER = settings.EMAIL_HOST_PASSWORD = ""
-        yield server
 
 
 def a_mail(occasion: str = "x", **fields: Any) -> Mail:
