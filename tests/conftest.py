@@ -1,4 +1,4 @@
-"""What every test gets: no way out of this machine, and the lane it runs in."""
+"""What every test gets: no way out of this machine, the lane it runs in, one sandbox and the shop that it serves."""
 
 import ipaddress
 import socket
@@ -10,6 +10,12 @@ import pytest
 from django.conf import settings
 from django.db import connection, transaction
 from django.test import TransactionTestCase
+
+from tests.sandbox_process import ear, sandbox, sandbox_process
+from tests.shop_fixture import shop
+
+# Here and nowhere below, so that a run starts one sandbox and not one for each folder of tests.
+__all__ = ["ear", "sandbox", "sandbox_process", "shop"]
 
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
 

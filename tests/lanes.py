@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +23,11 @@ UNIT = ["-m", "not processes and not browser", "-n", os.environ.get("TEST_WORKER
 LANES = {
     "unit-sqlite": UNIT,
     "unit-postgresql": UNIT,
-    "processes": ["-m", "processes", "-n", "2", "--dist", "loadfile"],
+    "processes": ["-m", "processes", "-n", "3", "--dist", "loadfile"],
     "browser": ["-m", "browser"],
 }
+# These wait for clocks and for each other more than they compute, so they share the machine; the units fill it alone.
+TURNS = [["unit-sqlite"], ["unit-postgresql"], ["processes", "browser"]]
 # The last one would have each of some hundred processes compile the whole shop again, and each worker the tests.
 NOT_HANDED_ON = {"DATABASE_URL", "TESTS_VAR_DIR", "PYTHONDONTWRITEBYTECODE"}
 
@@ -49,7 +52,10 @@ def main(wanted: list[str]) -> int:
     """Run the named lanes, or all of them; 0 only when nothing failed and something ran."""
     if unknown := [name for name in wanted if name not in LANES]:
         sys.exit(f"There is no lane {unknown[0]!r}; there are: {', '.join(LANES)}.")
-    results = [run(lane) for lane in wanted or LANES]
+    results: list[Result] = []
+    for turn in TURNS:
+        with ThreadPoolExecutor() as pool:
+            results += pool.map(run, [lane for lane in turn if lane in (wanted or LANES)], [True, False])
     passed, failed = sum(result.passed for result in results), sum(result.failed for result in results)
     print_table(results)
     missing_fails = in_ci() and any(result.not_run for result in results)
@@ -59,13 +65,13 @@ def main(wanted: list[str]) -> int:
     return 1 if failed or missing_fails or not passed else 0
 
 
-def run(lane: str) -> Result:
-    """Run one lane to its end; never raises for a lane that cannot run."""
+def run(lane: str, aloud: bool) -> Result:
+    """Run one lane to its end; never raises for a lane that cannot run. What is not said aloud is said when it ended."""
     print(f"\n=== lane {lane} ===", flush=True)
     started = time.monotonic()
     try:
         with world(lane) as environ:
-            result = pytest(lane, environ)
+            result = pytest(lane, environ, aloud)
     except CannotRun as reason:
         result = Result(lane, not_run=str(reason))
         print(f"not run: {reason}")
@@ -91,11 +97,16 @@ def world(lane: str) -> Iterator[dict[str, str]]:
             raise CannotRun(f"no PostgreSQL: set TEST_DATABASE_URL ({reason})") from reason
 
 
-def pytest(lane: str, environ: dict[str, str]) -> Result:
+def pytest(lane: str, environ: dict[str, str], aloud: bool) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", f"--junit-xml={report}", *LANES[lane]]
-        done = subprocess.run(command, env=environ, cwd=ROOT, stdin=subprocess.DEVNULL, check=False)
+        words = None if aloud else subprocess.PIPE
+        done = subprocess.run(
+            command, env=environ, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=words, stderr=words, text=True, check=False
+        )
+        if not aloud:
+            print(f"\n=== what lane {lane} said ===\n{done.stdout}{done.stderr}", flush=True)
         if not report.exists():
             return Result(lane, failed=1)
         result = counted(lane, report)

@@ -142,7 +142,7 @@ def sandbox_process() -> Iterator[Sandbox]:
 def sandbox(sandbox_process: Sandbox) -> Sandbox:
     """The sandbox, emptied: no sessions, no work, no faults, nobody to send events to.
 
-    Its films are an eighth of what the demo renders: hundreds of tests decode every frame of one.
+    Its films are about the smallest that a shop takes, an eighth of what the demo renders: hundreds of tests decode every frame of one.
     """
     sandbox_process.reset()
     sandbox_process.settings(shop_url="", delay_seconds=0.1, film_height=448)

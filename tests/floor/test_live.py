@@ -21,13 +21,12 @@ from generation.models import Job
 from generation.providers import get_provider
 from orders import flow
 from tests.floor.live_settings import ids, real
-from tests.sandbox_process import sandbox, sandbox_process
 from tests.shop import DECLARED, Shop
-from tests.shop_fixture import shop, wait_for
+from tests.shop_fixture import wait_for
 from waistheart import live
 from waistheart.models import Installation
 
-__all__ = ["real", "sandbox", "sandbox_process", "shop"]
+__all__ = ["real"]
 
 
 def test_what_is_right_is_not_refused(real: Any):

@@ -10,12 +10,8 @@ import pytest
 from django.test import Client
 from django.utils.log import DEFAULT_LOGGING
 
-from tests.sandbox_process import sandbox, sandbox_process
 from tests.shop import Shop
-from tests.shop_fixture import shop
 from waistheart import logs
-
-__all__ = ["sandbox", "sandbox_process", "shop"]
 
 KEY = "Aa0-_" * 4 + "Zz99"
 

@@ -3,11 +3,6 @@
 import pytest
 from celery import current_app
 
-from tests.sandbox_process import ear, sandbox, sandbox_process
-from tests.shop_fixture import shop
-
-__all__ = ["ear", "sandbox", "sandbox_process", "shop"]
-
 
 @pytest.fixture
 def messages(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:

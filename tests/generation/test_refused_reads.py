@@ -27,10 +27,10 @@ def rings() -> int:
 
 
 def working(shop: Shop, minutes: int) -> int:
-    """Sweeps and probes as by the clock, and an order every four minutes; for how many of the minutes the account took no work."""
+    """Sweeps and probes as by the clock, and an order every eight minutes; for how many of the minutes the account took no work."""
     shut = 0
     for minute in range(minutes):
-        if minute % 4 == 1:
+        if minute % 8 == 1:
             runner.advance(shop.paid(email=f"order-{Job.objects.count()}@example.com").pk)
         if minute % 15 == 0:
             sweeps.probe(run_now)

@@ -8,10 +8,6 @@ from django.core.cache import cache
 
 from tests.orders import shop as rows
 from tests.orders.smtp_server import MailServer, mail_server
-from tests.sandbox_process import ear, sandbox, sandbox_process
-from tests.shop_fixture import shop
-
-__all__ = ["ear", "sandbox", "sandbox_process", "shop"]
 
 
 @pytest.fixture

@@ -1,13 +1,11 @@
-"""Fixtures of these tests: the sandbox as a process, ears for its events, and a raw client of the video queue."""
+"""Fixtures of these tests: somebody who hears webhooks, and a raw client of the video queue."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.sandbox.fal_client import Fal, Listener, listening
-from tests.sandbox_process import Sandbox, ear, sandbox, sandbox_process
-
-__all__ = ["ear", "sandbox", "sandbox_process"]
+from tests.sandbox_process import Sandbox
 
 
 @pytest.fixture
