@@ -22,7 +22,12 @@ class GatewayError(Exception):
 
 
 class GatewayUnavailable(GatewayError):
-    """No usable answer: try the same call again later, a creation under the same key."""
+    """No usable answer: try the same call again later, a creation under the same key.
+
+    `replayed`: the processor keeps this answer under that key and repeats it for a day: only another key gets another one.
+    """
+
+    replayed = False
 
 
 class GatewayRefused(GatewayError):
@@ -68,4 +73,7 @@ def _ours(error: stripe.StripeError) -> GatewayError:
         return GatewayMisconfigured(message, code=code)
     if 400 <= status < 500 and status != 409 and not isinstance(error, stripe.RateLimitError):
         return GatewayRefused(message, code=code)
-    return GatewayUnavailable(message, code=code)
+    unavailable = GatewayUnavailable(message, code=code)
+    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+    unavailable.replayed = headers.get("idempotent-replayed") == "true"
+    return unavailable

@@ -30,6 +30,12 @@ def asking(payment: Payment) -> Iterator[None]:
         Payment.objects.filter(pk=payment.pk).exclude(status=PaymentStatus.FAILED).update(last_error="")
 
 
+def known_after_all(payment: Payment) -> None:
+    """The processor says of a payment that staff ended as missing that no money came: nobody is told any more that we cannot know."""
+    rows = Payment.objects.filter(pk=payment.pk, status=PaymentStatus.FAILED, last_error__startswith=MISSING)
+    rows.update(last_error="")
+
+
 def unanswered(error: GatewayError, payment: Payment | None = None) -> None:
     """Write down and count that the processor told us nothing.
 

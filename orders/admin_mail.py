@@ -1,4 +1,4 @@
-"""The outbox in the staff console: every mail, those that nothing tries any more, and the button that has one tried again."""
+"""The outbox in the staff console: every mail, those that nothing tries any more, and the buttons that have one tried again or let it be."""
 
 from typing import Any
 
@@ -26,11 +26,19 @@ class NeedsAPerson(admin.SimpleListFilter):
 
 def again(mail: Mail, actor: str, reason: str) -> bool:
     """Have it tried again, unless something does that by itself or nothing needs to."""
-    if not tried_no_more(mail):
-        raise Refused(
-            f"it is {mail.status}: only a mail that failed, or whose answers were all lost, is handed over by staff"
-        )
+    _refuse_unless_tried_no_more(mail)
     return outbox.again(mail)
+
+
+def drop(mail: Mail, actor: str, reason: str) -> bool:
+    """Take it off the list without having it tried again."""
+    _refuse_unless_tried_no_more(mail)
+    return outbox.drop(mail)
+
+
+def _refuse_unless_tried_no_more(mail: Mail) -> None:
+    if not tried_no_more(mail):
+        raise Refused(f"it is {mail.status}: only a mail that failed, or whose answers were all lost, waits for staff")
 
 
 def tried_no_more(mail: Mail) -> bool:
@@ -45,6 +53,13 @@ ACTS = (
         "it is handed over one time more, and not repeated by itself.",
         "Gets the mail; one that is unknown perhaps once more.", "No.",
         again, needs_reason=True,
+    ),
+    Act(
+        "drop", "Let it be",
+        "The mail leaves this list for good and is not tried any more: its address cannot be reached, or its customer was told "
+        "otherwise. The order and its page stay as they are.",
+        "Gets nothing more of this mail.", "No.",
+        drop, needs_reason=True,
     ),
 )  # fmt: skip
 
@@ -76,7 +91,7 @@ class MailAdmin(WithActs, console.Window):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The button stands only where it would do something."""
+        """The buttons stand only where they would do something."""
         row = self.row_now(int(object_id)) if console.is_number(object_id) else None
         nothing = {} if row is not None and tried_no_more(row) else {"acts": ()}
         return super().change_view(request, object_id, form_url, {**nothing, **(extra_context or {})})

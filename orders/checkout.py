@@ -7,7 +7,7 @@ from django.db.models import F
 
 from billing import looks, pages
 from billing.gateway import get_gateway
-from billing.gateway_errors import GatewayError, GatewayRefused
+from billing.gateway_errors import GatewayError, GatewayRefused, GatewayUnavailable
 from billing.models import Payment
 from billing.moves import move_payment
 from billing.receipts import Receipt
@@ -19,12 +19,16 @@ from waistheart import clock, guards
 log = logging.getLogger(__name__)
 WAITING = ("open", "pending")
 ENDED = ("expired", "failed")
+BAD_EMAIL = (
+    "email_invalid"  # the processor's word for an address that it does not take: its customer's to mend, not ours
+)
 BIGGEST = 2**63 - 1  # what its column can hold
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Where to pay; or why not: incomplete, price_changed, pose_retired, not_a_draft, pending, money_came, gateway_down."""
+    """Where to pay; or why not: incomplete, price_changed, pose_retired, not_a_draft, pending, money_came, email_refused,
+    gateway_down."""
 
     problem: str = ""
     url: str = ""
@@ -44,7 +48,8 @@ def judge(move: str, payment: Payment, outcome: guards.Outcome[None]) -> None:
 def open_session(payment: Payment) -> Payment:
     """Make the payment's session under its key, unless it has one; the sweep repeats this until it has. Answers the row afterwards.
 
-    A refusal for good ends the payment, and the order that waits for it is a draft again. A processor that is away changes nothing.
+    A refusal for good, or an error that the processor would repeat under this key for a day, ends the payment, and the order that
+    waits for it is a draft again. A processor that is away changes nothing.
     """
     if payment.session_id or payment.status != "open":
         return payment
@@ -62,12 +67,16 @@ def open_session(payment: Payment) -> Payment:
             expires_at=payment.session_expires_at,
         )
     except GatewayRefused as error:
-        log.error("ALARM the processor refuses a session for payment %s: %s", payment.key, error)
-        guards.count("alarm.session_refused")
+        if error.code != BAD_EMAIL:
+            log.error("ALARM the processor refuses a session for payment %s: %s", payment.key, error)
+            guards.count("alarm.session_refused")
         end_payment("fail", payment, last_error=str(error)[:300])
     except GatewayError as error:
         log.error("no session for payment %s now: %s", payment.key, error)
         looks.unanswered(error, payment)
+        if isinstance(error, GatewayUnavailable) and error.replayed:
+            # Nobody holds the address of a session that we never learned, so nobody can pay it beside the next one.
+            end_without_session(payment)
     else:
         _keep_session(payment, session.id, session.url)
     return Payment.objects.get(pk=payment.pk)
@@ -83,6 +92,8 @@ def page_of(payment: Payment, *, known: bool = True) -> Asked:
     if payment.status == Payment.Status.OPEN and (url := pages.address(payment)):
         return Asked(url=url)
     refused = payment.status == Payment.Status.FAILED and payment.session_id is None
+    if refused and payment.last_error.startswith(BAD_EMAIL):
+        return Asked("email_refused")
     return Asked("gateway_down" if refused or payment.status in WAITING else "not_a_draft")
 
 

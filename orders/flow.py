@@ -183,6 +183,8 @@ def apply(payment: Payment, receipt: Receipt) -> str:
         checkout.judge("expire", payment, checkout.end_payment("expire", payment))
     elif receipt.status == "failed" and payment.status in checkout.WAITING:
         checkout.judge("fail", payment, checkout.end_payment("fail", payment, last_error=""))
+    elif receipt.status in checkout.ENDED:
+        looks.known_after_all(payment)
     known = Payment.objects.get(pk=payment.pk).status
     # What has ended here while the processor says that money is on its way is no proof that none was taken.
     return "" if receipt.status == "pending" and known in checkout.ENDED else known

@@ -28,6 +28,7 @@ MEANT = {
 }  # fmt: skip
 
 
+TWO_WAYS = {"ß", "ς"}  # as they are in today's rules for names (IDNA 2008), and "ss" and "σ" in the older ones
 INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
@@ -58,9 +59,14 @@ def _leads_out(address: str) -> bool:
 
 
 def _can_be_written(address: str) -> bool:
-    """Whether it can stand on an envelope: no invisible letters, a plain name, and a domain that has a form in plain letters."""
+    """Whether it can stand on an envelope: no invisible letters, a plain name, and a domain with one form in plain letters.
+
+    Mail programs write the letters of TWO_WAYS in two ways, which may belong to two owners; such a domain can be typed as xn--….
+    """
     name, _, domain = address.rpartition("@")
-    if not name.isascii() or any(unicodedata.category(letter) in INVISIBLE for letter in address):
+    if not name.isascii() or '"' in name or len(name) > 64 or TWO_WAYS & set(domain):
+        return False
+    if any(unicodedata.category(letter) in INVISIBLE for letter in address):
         return False
     try:
         return 0 < len(domain.encode("idna")) <= 253

@@ -185,7 +185,7 @@ class Mail(models.Model):
     to = models.EmailField(max_length=254)
     status = models.CharField(max_length=8, choices=MailStatus.choices, default=MailStatus.DUE)
     state_since = models.DateTimeField(db_default=Now())
-    message_id = models.CharField(max_length=120, unique=True)
+    message_id = models.CharField(max_length=400, unique=True)  # its end is our host, of up to 253 letters
     next_step_at = models.DateTimeField(null=True, blank=True, db_default=Now())
     tries = models.PositiveSmallIntegerField(default=0)
     handed_over = models.PositiveSmallIntegerField(default=0)

@@ -1,12 +1,12 @@
 """Mails that are due: claimed before their ids are published, and handed over one at a time by whoever gets the message.
 
-What ends without having been handed over is listed for staff, who may have it tried again.
+What ends without having been handed over is listed for staff, who may have it tried again or let it be.
 """
 
 import logging
 from collections.abc import Iterator
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Greatest
 
 from orders import mail, mail_server
@@ -81,7 +81,16 @@ def again(row: Mail) -> bool:
     The same row, the same Message-ID, and as many tries as a new one. Where every answer so far was lost it may be handed over
     once more, and if that answer is lost too nothing repeats it by itself.
     """
-    seen = {"handed_over": row.handed_over, "most_hand_overs": row.most_hand_overs}
-    same = Mail.objects.filter(needs_a_person(), pk=row.pk, **seen)
+    same = _as_it_was_read(row)
     once_more = Greatest(F("most_hand_overs"), F("handed_over") + 1)
     return move_mail("again", same, tries=0, next_step_at=clock.now(), most_hand_overs=once_more)
+
+
+def drop(row: Mail) -> bool:
+    """Staff let a mail be that nobody can be reached with, as it was read in `row`: whether it moved. A second call finds it gone."""
+    return move_mail("drop", _as_it_was_read(row), next_step_at=None)
+
+
+def _as_it_was_read(row: Mail) -> QuerySet[Mail]:
+    seen = {"handed_over": row.handed_over, "most_hand_overs": row.most_hand_overs}
+    return Mail.objects.filter(needs_a_person(), pk=row.pk, **seen)

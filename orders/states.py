@@ -18,6 +18,7 @@ class MailStatus(models.TextChoices):
     SENT = "sent", "sent"
     FAILED = "failed", "failed: not taken"
     UNKNOWN = "unknown", "unknown: its answer was lost"
+    DROPPED = "dropped", "dropped: staff let it be"
 
 
 ORDER = Machine(
@@ -41,7 +42,7 @@ MAIL = Machine(
     name="Mail",
     states=tuple(MailStatus.values),
     initial="due",
-    final=frozenset({"sent"}),
+    final=frozenset({"sent", "dropped"}),
     moves=(
         Move("claim", ("due", "unknown"), "sending", by="a worker, before it speaks with the mail server"),
         Move("take", ("sending",), "sent", by="the mail server took it"),
@@ -51,6 +52,7 @@ MAIL = Machine(
         Move(
             "again", ("failed", "unknown"), "due", by="staff, with a reason, once nothing tries it by itself any more"
         ),
+        Move("drop", ("failed", "unknown"), "dropped", by="staff, with a reason: nobody can be reached there"),
     ),
     note=(
         "One row and one Message-ID for each occasion. A mail is handed over at most twice, the second time only after a lost answer;\n"

@@ -76,6 +76,8 @@ def _ask(request: HttpRequest, order: Order, seen: Shown, *, declarations: dict[
         return SeeOther(common.draft_url("draft-pose", order) + "?notice=pose")
     if asked.problem == "gateway_down":
         return SeeOther(common.draft_url("review", order) + "?notice=down")
+    if asked.problem == "email_refused":
+        return SeeOther(common.draft_url("review", order) + "?notice=email")
     if asked.problem == "money_came":
         return review.page(request, order, notice="came")
     if order.status == Order.Status.PAID or asked.problem == "pending":

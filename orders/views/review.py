@@ -22,6 +22,7 @@ NOTICES = {
     "came": "We have heard of a payment since this page was shown. Read what became of it before you pay.",
     "changed": "This order has changed since this page was shown. Look at it again before you pay.",
     "down": "Card payment is not available right now.",
+    "email": "The card processor does not take this e-mail address. Change it below, then pay.",
     "open": "A payment page is open for this order. Go on there, or change the order here.",
     "unpaid": "This payment was not completed.",
     "pose": "This pose is not sold any more. Choose another one; your photo is kept.",

@@ -263,6 +263,23 @@ def test_card_refuse_create(gateway: StripeGateway, sandbox: Sandbox) -> None:
     assert refused.value.code == "account_invalid"
 
 
+def test_card_refuse_email(gateway: StripeGateway, sandbox: Sandbox) -> None:
+    sandbox.fault("card_refuse_email")
+    with pytest.raises(GatewayRefused) as refused:
+        gateway.create_session(**order())
+    assert refused.value.code == "email_invalid"
+
+
+def test_card_500_is_said_to_be_replayed(gateway: StripeGateway, sandbox: Sandbox) -> None:
+    sandbox.fault("card_500")
+    asked, said = order(), []
+    for _ in range(2):
+        with pytest.raises(GatewayUnavailable) as error:
+            gateway.create_session(**asked)
+        said.append(error.value.replayed)
+    assert said == [False, True]
+
+
 def test_card_403_is_ours_to_mend(gateway: StripeGateway, sandbox: Sandbox) -> None:
     sandbox.fault("card_403")
     with pytest.raises(GatewayMisconfigured):

@@ -13,7 +13,8 @@ LONG = "aaaaaa@" + ".".join(["x" * 60] * 4) + ".com"  # 254 letters, the longest
 
 @pytest.mark.parametrize(
     "address",
-    ["ada@example.com", " Ada@Example.COM ", "ada+poses@example.com", "ada@bücher.example", "ada@xn--bcher-kva.example", LONG],
+    ["ada@example.com", " Ada@Example.COM ", "ada+poses@example.com", "ada@bücher.example", "ada@xn--bcher-kva.example", "kunde@xn--strae-oqa.example",
+     "a" * 64 + "@example.com", LONG],
 )  # fmt: skip
 def test_an_address_that_a_mail_reaches_is_taken(address: str):
     assert forms.email_fault(address) == ""
@@ -24,12 +25,14 @@ def test_an_address_that_a_mail_reaches_is_taken(address: str):
     [
         "ada", "a@" + "ü" * 60 + ".com", "a@\u00ad\u00ad.com", '"\x01"@example.com', "ada@\u2028example.com", "ada\x00@example.com",
         "ad\u017fa@example.com", "a\u200bda@example.com", "a" + LONG,
+        "kunde@straße.example", "kunde@STRAẞE.example", "ada@λόγος.example", '""@example.com', '"a@b.com,c"@example.com',
+        "a" * 65 + "@example.com",
         "ada@localhost", "ada@LocalHost", "a@[127.0.0.1]", "a@[::1]", "a@127.0.0.10", "a@shop.localhost",
     ],
 )  # fmt: skip
 def test_an_address_that_no_mail_reaches_is_not(address: str):
-    """No IDNA form, invisible letters, letters that no envelope can hold, too long once it is in small letters; this machine,
-    and numbers instead of a name: no card processor takes those."""
+    """No IDNA form, or two of them; invisible letters, letters that no envelope can hold, too long once it is in small letters or
+    before the @; quotes, this machine, and numbers instead of a name: no card processor takes those."""
     assert forms.email_fault(address) == forms.EMAIL_SHAPE
 
 

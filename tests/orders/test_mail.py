@@ -13,6 +13,7 @@ from generation.models import Job
 from orders import mail
 from orders import sweep as sweeps
 from orders.models import Mail, OrderItem
+from tests.orders import shop as shop_rows
 from tests.orders.rivals import at_once
 from tests.orders.smtp_server import MailServer
 from tests.shop import Shop, age_everything, run_now
@@ -36,6 +37,18 @@ def row() -> Mail:
     )  # fmt: skip
     mail.credits_kept(payment=payment, order=None)
     return Mail.objects.get()
+
+
+def test_the_longest_host_there_is_costs_nobody_a_mail(settings: Any) -> None:
+    """Written in the block that receives the money: an id too long for its column would keep every payment from its job."""
+    settings.PUBLIC_URL = "https://" + ".".join(["x" * 60] * 4) + ".examples"
+    order = shop_rows.awaiting()
+    kinds = ("order_received", "could_not_make_it", "credits_kept", "ready")
+    for kind in kinds:
+        mail._put(order=order, kind=kind, occasion="job:1", to="ada@example.com")
+    longest = Mail._meta.get_field("message_id").max_length
+    assert longest is not None
+    assert [len(row.message_id) <= longest for row in Mail.objects.order_by("pk")] == [True] * 4
 
 
 def pass_minutes(minutes: int) -> None:

@@ -175,6 +175,30 @@ def test_staff_hand_a_failed_mail_over_again(server: MailServer) -> None:
     assert "staff@example.com" in history
 
 
+@pytest.mark.parametrize("status", ["failed", "unknown"])
+def test_staff_let_a_mail_be_that_reaches_nobody(server: MailServer, status: str) -> None:
+    row = a_mail(
+        status=status, next_step_at=None, last_error="550 no such box", handed_over=2 if status == "unknown" else 0
+    )
+    waits = a_mail("waits", handed_over=0)
+    staff = Console()
+    shown = staff.get(MAILS)
+    asked = staff.choose(MAILS, "drop", row.pk, shown=shown)
+    assert "Say why" in text_of(staff.client.post(f"/admin/{MAILS}", {**inputs(asked), "reason": " "}).content.decode())
+    assert staff.confirm(MAILS, asked, reason="a typo, the customer has written") == ["Let it be: 1 moved."]
+    assert staff.confirm(MAILS, asked, reason="twice") == ["Let it be: 1 had already moved on."]
+    assert "only a mail that failed" in staff.act(MAILS, "drop", waits.pk, reason="x")[0]
+    assert not Mail.objects.filter(outbox.needs_a_person()).exists()
+    pass_times(3)
+    row.refresh_from_db()
+    assert (row.status, row.next_step_at) == ("dropped", None)
+    assert [message["To"] for message in server.taken] == [waits.to]
+    page = staff.get(f"{MAILS}{row.pk}/change/")
+    assert "Hand over again" not in page
+    assert "Let it be" not in page
+    assert "only a mail that failed" in staff.act(MAILS, "again", row.pk, reason="x")[0]
+
+
 def test_an_unknown_mail_is_handed_over_once_more_each_time_staff_say_so(server: MailServer) -> None:
     server.always = "drop_after_text"
     row = a_mail()

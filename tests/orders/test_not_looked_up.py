@@ -275,6 +275,19 @@ def test_what_staff_ended_stays_unconfirmed_through_a_look_that_fails(shop: Shop
     assert payment.last_error.startswith("resource_missing")
 
 
+def test_what_staff_ended_is_confirmed_by_a_later_answer(shop: Shop) -> None:
+    """The right account says that no money came: the page stops saying that nobody can know."""
+    order = shop.asked()
+    payment = shop.pay(order, "expire")
+    Payment.objects.filter(pk=payment.pk).update(status="failed", last_error="resource_missing: no such session")
+    Order.objects.filter(pk=order.pk).update(status="draft", payment=None)
+    assert kept.of(order)
+    payment.refresh_from_db()
+    flow.settle(payment)
+    payment.refresh_from_db()
+    assert (payment.status, payment.last_error, kept.of(order)) == ("failed", "", None)
+
+
 def test_an_answer_that_cannot_be_read_rings(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -28,8 +28,8 @@ def test_the_counts_of_the_design():
     assert len(ORDER.states) == 4
     assert len(list(ORDER.pairs())) == 12
     assert len(ORDER.declared()) == 5
-    assert len(MAIL.states) == 5
-    assert len(MAIL.declared()) == 9
+    assert len(MAIL.states) == 6
+    assert len(MAIL.declared()) == 11
 
 
 @pytest.mark.parametrize(("source", "target"), ORDER.pairs())

@@ -82,6 +82,8 @@ def _refuse(world: World, operation: Operation, texts: tuple[str, ...]) -> None:
         raise ERRORS_BEFORE[fault.name]
     if operation.name == "sessions.create" and world.faults.take("card_refuse_create", texts=texts):
         raise CardError("Your account cannot currently make charges.", code="account_invalid")
+    if operation.name == "sessions.create" and world.faults.take("card_refuse_email", texts=texts):
+        raise CardError("Invalid email address", code="email_invalid", param="customer_email")
 
 
 def _call(request: Request, ident: str) -> Call:
