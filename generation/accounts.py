@@ -23,6 +23,7 @@ TOO_FAST_SECONDS = 30
 LONGEST_SLOW_SECONDS = 3600
 UNAVAILABLE_PROBE_SECONDS = 60
 FAILURES = 3
+DAY = 86400
 LIST_ALARM_SECONDS = 3600
 REFUSED = (OutOfCredits, Misconfigured)  # what a read is answered when it is the key's or the account's fault
 
@@ -158,6 +159,16 @@ def accepted(submission: Submission) -> None:
         rows.filter(failures__gt=0, state=STATE.OK).update(failures=0)
 
 
+def works_for_others(submission: Submission) -> bool:
+    """Whether a POST for another model was accepted after this one was refused the last time, within a day: the key is good, and may not
+    use this model."""
+    same = Submission.objects.filter(account=submission.account, sent_at__gt=clock.ago(DAY))
+    refused = same.filter(model=submission.model, refusal=Submission.Refusal.ACCOUNT).exclude(pk=submission.pk)
+    last = refused.order_by("-sent_at").values_list("sent_at", flat=True).first()
+    others = same.exclude(model=submission.model).filter(external_id__isnull=False)
+    return last is not None and others.filter(sent_at__gt=last).exists()
+
+
 def slow_down(row: ProviderAccount, *, seconds: float | None) -> None:
     """The provider said too fast: begin no POST before then, but try again within the hour whatever it said."""
     wait = TOO_FAST_SECONDS if seconds is None else min(max(1.0, seconds), LONGEST_SLOW_SECONDS)
@@ -201,6 +212,11 @@ def read_ok(row: ProviderAccount) -> None:
     """A read succeeded: failures start anew; an unavailable account may now be tried with one POST at a time."""
     ProviderAccount.objects.filter(pk=row.pk, failures__gt=0, state=STATE.OK).update(failures=0)
     ProviderAccount.objects.filter(pk=row.pk, state=STATE.UNAVAILABLE).update(read_ok_at=clock.now())
+
+
+def read_lately(row: ProviderAccount) -> bool:
+    """Whether a read succeeded within the last probes of an unavailable account."""
+    return ProviderAccount.objects.filter(pk=row.pk, read_ok_at__gt=clock.ago(3 * UNAVAILABLE_PROBE_SECONDS)).exists()
 
 
 def taking_slots(account_id: int) -> int:

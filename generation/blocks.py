@@ -11,8 +11,9 @@ from generation.models import Job, Submission
 from generation.moves import Seen
 from generation.providers.base import Snapshot
 from generation.store import Stored
-from waistheart import guards
+from waistheart import clock, guards
 
+RETRY_REST_SECONDS = 60
 log = logging.getLogger(__name__)
 
 
@@ -39,7 +40,10 @@ def finish(job: Job, submission: Submission, actor: str) -> None:
 
 @guards.block("generation.retry")
 def retry(job: Job, submission: Submission, snapshot: Snapshot, actor: str, *, kind: str = "") -> None:
-    moves.move_job("retry", seen=Seen.of(job), actor=actor, reason="provider_failed", last_error=snapshot.detail[:300])
+    # Trouble of seconds must not use up all tries: the next one is begun by a sweep.
+    rest = clock.after(RETRY_REST_SECONDS)
+    said = snapshot.detail[:300]
+    moves.move_job("retry", seen=Seen.of(job), actor=actor, reason="provider_failed", last_error=said, not_before=rest)
     moves.move_submission("fail", submission_id=submission.pk, detail=snapshot.detail[:300], refusal_kind=kind)
 
 

@@ -53,10 +53,9 @@ def move_job(
             next_step_at=None if final else clock.now(),
             tries=0,
             failures=0,
-            not_before=None,
             put_offs=0,
             reason=reason[:40],
-            **fields,
+            **{"not_before": None, **fields},
         ),
     )
     JobEvent.objects.create(

@@ -13,6 +13,8 @@ from generation.models import Job, ProviderAccount, Submission
 from generation.states import LIVE_SUBMISSION
 from waistheart import clock
 
+TURNED_AWAY_SECONDS = 1000  # longer than from one probe to the next
+
 
 def next_ids(account: ProviderAccount, *, most: int) -> list[int]:
     """The ids of the next jobs to submit on this account, in their order; at most `most`, and none when no slot is free.
@@ -58,10 +60,17 @@ def _in_turn(account: ProviderAccount) -> QuerySet[Job]:
         waiting = waiting.filter(model=account.model)
     elif blocked := list(accounts.blocked_models(account)):
         waiting = waiting.exclude(model__in=blocked)
+    # One that was refused for the account's sake lets others try first for a while: the trouble may be its own model's.
+    turned_away = Submission.objects.filter(
+        job=OuterRef("pk"),
+        status="refused",
+        refusal__in=["account", "too_fast"],
+        sent_at__gt=clock.ago(TURNED_AWAY_SECONDS),
+    )
     nth = Window(RowNumber(), partition_by=F("owner"), order_by=["created_at", "id"])
     turn = F("nth") + F("in_flight")
     return (
-        waiting.annotate(nth=nth, in_flight=Coalesce(Subquery(in_flight), 0))
+        waiting.annotate(nth=nth, in_flight=Coalesce(Subquery(in_flight), 0), turned_away=Exists(turned_away))
         .annotate(turn=turn)
-        .order_by("turn", "created_at", "id")
+        .order_by("turned_away", "turn", "created_at", "id")
     )

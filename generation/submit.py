@@ -122,6 +122,9 @@ def probe(job: Job, account: ProviderAccount, provider: Provider) -> str:
         accounts.list_refused(account, error)
         return ""
     except ProviderError as error:
+        if (isinstance(error, Unavailable) and error.this_only) or accounts.read_lately(account):
+            # It answers again, if only that this is no question to ask; or what we read of work under way says that it does.
+            return ""
         log.info("%s is still unavailable: %s", account, error)
         accounts.read_failed(account, error, what="probe")
         return account.state
@@ -192,7 +195,8 @@ def learn(submission: Submission, error: ProviderError) -> None:
     elif isinstance(error, RateLimited):
         accounts.slow_down(account, seconds=error.retry_after)
     elif isinstance(error, Misconfigured):
-        row = accounts.row_of_model(account, model=submission.model) if error.model_only else account
+        of_model = error.model_only or accounts.works_for_others(submission)
+        row = accounts.row_of_model(account, model=submission.model) if of_model else account
         accounts.open_outage(row, state=STATE.MISCONFIGURED, detail=detail)
     elif isinstance(error, NotSent) and "lease" not in detail:
         accounts.failure(account, detail=detail)

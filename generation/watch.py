@@ -24,6 +24,7 @@ CLOCKS_APART = timedelta(minutes=15)  # their list is asked from a little earlie
 RESUMED_AFTER = {
     "unknown_submit": {State.DONE, State.RUNNING},
     "deadline": {State.DONE},
+    "gone": {State.DONE},
     "misconfigured": {State.DONE},
 }
 ENDED_BADLY = {State.FAILED, State.REFUSED, State.CANCELLED}

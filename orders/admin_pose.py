@@ -47,6 +47,10 @@ class PoseForm(forms.ModelForm):
         given = self.cleaned_data["parameters"] or {}
         if not isinstance(given, dict):
             raise forms.ValidationError('An object, as in {"duration": "5"}.')
+        if not is_plain_json(given):
+            raise forms.ValidationError(
+                "Plain text and numbers only: no NaN, no infinity, no letters that cannot be stored."
+            )
         taken = {"prompt", "image_url"} & set(given)
         if taken:
             raise forms.ValidationError(f"{json.dumps(min(taken))} is set by the shop.")
@@ -70,3 +74,13 @@ class PoseForm(forms.ModelForm):
         if self.stored:
             pose.sample_key, pose.sample_size = self.stored.video_key, self.stored.video_size
             pose.poster_key = self.stored.poster_key
+
+
+def is_plain_json(value: object) -> bool:
+    """Whether both databases can hold it: no NaN, no infinity, no NUL and no halves of letters."""
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        text.encode()
+    except ValueError:
+        return False
+    return "\\u0000" not in text

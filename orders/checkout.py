@@ -118,7 +118,7 @@ def _end_without_session(payment: Payment) -> None:
     rows = Payment.objects.filter(pk=payment.pk, session_id__isnull=True)
     guards.must("payment.no_session", rows.update(tries=F("tries") + 1))
     move_payment("fail", payment_id=payment.pk, last_error="no session could be made")
-    draft_again(payment, answered=False)
+    draft_again(payment)
 
 
 @guards.block("orders.end_payment")

@@ -120,10 +120,11 @@ def hand_over(mail: Mail) -> str:
     try:
         server.send_messages([message])
     except REFUSED as error:
-        return _not_a_try(mail, error) if mail_server.refuses_us(error) else _not_accepted(mail, error)
+        about_us = mail_server.refuses_us(error) and not mail_server.takes_others(mail)
+        return _not_a_try(mail, error) if about_us else _not_accepted(mail, error)
     except (smtplib.SMTPException, OSError) as error:
         if not mail_server.has_begun(server):
-            return _not_a_try(mail, error)
+            return _not_accepted(mail, error) if mail_server.takes_others(mail) else _not_a_try(mail, error)
         return _after_a_lost_answer(mail, f"{type(error).__name__}: {error}")
     finally:
         mail_server.say_goodbye(server)

@@ -7,7 +7,9 @@ from typing import Any
 
 from django.core.mail import get_connection
 from django.core.mail.backends.base import BaseEmailBackend
+from django.db.models import Q
 
+from orders.models import Mail
 from waistheart import clock, guards
 from waistheart.models import Heartbeat
 from waistheart.sweeping import is_due
@@ -77,6 +79,14 @@ def refuses_us(error: Exception) -> bool:
     if isinstance(error, smtplib.SMTPDataError):
         return error.smtp_code in ABOUT_US
     return isinstance(error, smtplib.SMTPHeloError)
+
+
+def takes_others(mail: Mail) -> bool:
+    """Whether it took another mail since this one was turned away last, or within the last hour: then it is not away, and the
+    trouble is this mail's own. A relay that asks a dead mail server about its recipient looks like one that is away."""
+    lately = Q(state_since__gt=clock.ago(3600)) & Q(state_since__gt=mail.created_at)
+    sent = Mail.objects.filter(Q(state_since__gt=mail.state_since) | lately, status=Mail.Status.SENT)
+    return bool(mail.last_error) and sent.exists()
 
 
 def went_away(error: Exception) -> None:

@@ -100,7 +100,7 @@ def test_a_new_outage_rings_anew(shop: Shop) -> None:
 
 def test_a_running_job_keeps_its_key(shop: Shop, settings: Any) -> None:
     """Another account does not know the request and would call it gone: the video is paid for."""
-    shop.sandbox.settings(delay_seconds=0.4)
+    shop.sandbox.settings(delay_seconds=2)
     with (
         between(f"{shop.sandbox.url}/fal/queue", key=settings.FAL_KEY) as middle,
         between(f"{shop.sandbox.url}/fal/api/v1", key=settings.FAL_KEY) as lists,

@@ -35,7 +35,7 @@ def test_stale_failed_reading(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> No
     job = made(shop)
     shop.sandbox.fault("never_finishing")
     # This worker has read "failed"; before it acts, another does the whole retry, and the provider accepts again.
-    act_after(monkeypatch, Fal, "fetch_status", lambda: runner.advance(job.pk))
+    act_after(monkeypatch, Fal, "fetch_status", lambda: a_retry(shop, job))
     assert runner.advance(job.pk) != "retried"
 
     assert lost("job.retry") == 1
@@ -44,6 +44,13 @@ def test_stale_failed_reading(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> No
     force(shop, job, "done")
     assert step(job).status == "completed"
     assert len(generations(shop, job)) == 2
+
+
+def a_retry(shop: Shop, job: Job) -> None:
+    """The failure is read, and after its rest the job is submitted again."""
+    runner.advance(job.pk)
+    shop.age(61)
+    runner.advance(job.pk)
 
 
 def test_failure_is_retried_three_times_then_given_back(shop: Shop) -> None:
@@ -67,13 +74,15 @@ def test_third_try_is_delivered(shop: Shop) -> None:
 
 
 def until_it_ends(shop: Shop, job: Job) -> Job:
-    """Look again and again, each time after the provider has ended."""
+    """Look again and again, each time after the provider has ended, and submit again after each rest."""
     for _ in range(5):
         job = step(job)
         if job.status in ("completed", "failed"):
             break
+        shop.age(61)
+        runner.advance(job.pk)
         provider_ends(shop)
-    return job
+    return now(job)
 
 
 def test_completed_then_422(shop: Shop) -> None:

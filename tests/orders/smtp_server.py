@@ -20,6 +20,7 @@ MANNERS = frozenset(
         "closing_at_text",
         "drop_at_sender",
         "drop_at_recipient",
+        "hang_at_recipient",
         "drop_after_text",
         "hang_after_text",
         "hang_at_goodbye",
@@ -41,12 +42,14 @@ REFUSALS = {
 
 
 class MailServer:
-    """`manners` are used up one per connection, afterwards it does as `always` says. `taken` are the messages whose text it has in
+    """`manners` are used up one per connection, afterwards it does as `always` says; from a recipient in `at` on
+    as that says. `taken` are the messages whose text it has in
     full."""
 
     def __init__(self) -> None:
         self.manners: list[str] = []
         self.always = "take"
+        self.at: dict[str, str] = {}
         self.taken: list[Message] = []
         self.connections = 0
         self.listening = socket.create_server(("127.0.0.1", 0))
@@ -83,11 +86,15 @@ class MailServer:
                 return
             say(line, "220 ready")
             while words := line.readline().decode().split():
+                if words[0].upper() == "RCPT":
+                    manner = self.at.get(words[1].partition("<")[2].rstrip(">"), manner)
                 if not self._answer(line, words[0].upper(), manner):
                     return
 
     def _answer(self, line: IO[bytes], verb: str, manner: str) -> bool:
         """Answer one command; False ends the conversation."""
+        if (verb, manner) == ("RCPT", "hang_at_recipient"):
+            self.ended.wait()
         if (verb, manner) in {("MAIL", "drop_at_sender"), ("RCPT", "drop_at_recipient")}:
             return False
         if verb == "DATA":

@@ -222,6 +222,8 @@ def test_a_sample_is_proven_and_stored_outside_any_transaction(console: Console,
 @pytest.mark.parametrize(("field", "value", "words"), [
     ("credits", "0", "greater than or equal to 1"), ("credits", "51", "less than or equal to 50"),
     ("parameters", "[1]", "An object"), ("parameters", '{"prompt": "x"}', "is set by the shop"),
+    ("parameters", '{"a": NaN}', "Plain text"), ("parameters", '{"a": [1e400]}', "Plain text"),
+    ("parameters", '{"a": "\\u0000"}', "Plain text"), ("parameters", '{"a": "\\ud800"}', "Plain text"),
     ("prompt", "", "This field is required"), ("model", "fal-ai/heart pose/x", "owner/app"), ("model", "x", "owner/app"),
 ])  # fmt: skip
 def test_a_pose_that_cannot_be_sold_is_refused_in_words(console: Console, field: str, value: str, words: str):

@@ -142,6 +142,23 @@ def test_an_outage_at_the_repeat_costs_no_repeat(server: MailServer) -> None:
     assert [message["Message-ID"] for message in server.taken] == [row.message_id] * 2
 
 
+@pytest.mark.parametrize("manner", ["close_at_recipient", "drop_at_recipient", "hang_at_recipient", "closing_at_text"])
+def test_one_recipient_that_cannot_be_reached_is_no_outage(server: MailServer, settings: Any, manner: str) -> None:
+    """The relay asks a dead server about it, and looks like one that is away: to this one mail, while it takes all others."""
+    settings.EMAIL_TIMEOUT = 0.2
+    row = a_mail(to="ada@dead.example")
+    server.at["ada@dead.example"] = manner
+    for number in range(2 * mail.MAX_TRIES):
+        a_mail(f"well-{number}")
+        pass_times(1, 1801)
+    row.refresh_from_db()
+    assert (row.status, row.handed_over, row.next_step_at) == ("failed", 0, None)
+    assert Mail.objects.filter(outbox.needs_a_person()).get() == row
+    assert alarms() <= 2, "it was said that no mail can be handed over"
+    assert Mail.objects.filter(status="sent").count() >= 2 * mail.MAX_TRIES - 1
+    assert not mail_server_of_ours.is_away()
+
+
 @pytest.mark.parametrize("manner", ["refuse_recipient", "refuse_text"])
 def test_a_mail_that_the_server_refuses_ends(server: MailServer, manner: str) -> None:
     row = a_mail()
