@@ -1,7 +1,9 @@
 """What staff may do with a job in review: requeue, resume, close and give back, deliver. Each answers whether it moved."""
 
+import functools
+
 from billing import ledger
-from generation import moves, submissions
+from generation import moves, submissions, work
 from generation.models import Job, Submission
 from generation.moves import Seen
 from generation.states import LIVE_SUBMISSION, JobStatus
@@ -35,6 +37,7 @@ def _requeue(job: Job, actor: str) -> None:
     live = Submission.objects.filter(job=job, status__in=LIVE_SUBMISSION).first()
     if live is not None:
         moves.move_submission("lose", submission_id=live.pk)
+    guards.nudge(functools.partial(work.nudge, job.pk))
 
 
 def resume(*, job: Job, actor: str) -> bool:
@@ -47,6 +50,7 @@ def _resume(job: Job, actor: str) -> None:
     moves.move_job("resume", seen=Seen.of(job), actor=actor, reason=job.reason)
     if not Submission.objects.filter(job=job, status="accepted").exists():
         raise guards.LostRace("submission.resume")
+    guards.nudge(functools.partial(work.nudge, job.pk))
 
 
 def close(*, job: Job, actor: str, reason: str) -> bool:

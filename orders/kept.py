@@ -73,6 +73,12 @@ def untaken(order: Order) -> bool:
     return not Payment.objects.filter(reference=f"order:{order.code}").exists()
 
 
+def said_no(order: Order) -> bool:
+    """Whether the last that was heard of this order's money is that the bank refused it: its customer may have been told to wait."""
+    last = Payment.objects.filter(reference=f"order:{order.code}").order_by("-pk").first()
+    return last is not None and last.status == "failed" and bool(last.session_id) and not last.last_error
+
+
 def is_coming(order: Order) -> bool:
     """Whether the money of an order that still waits for it is known to be here or on its way."""
     waits = order.status == Order.Status.AWAITING_PAYMENT and order.payment

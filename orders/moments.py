@@ -18,6 +18,15 @@ def moment(value: datetime) -> SafeString:
     )  # fmt: skip
 
 
+def written(text: str) -> str:
+    """A moment kept as text, in the shop's zone with its name, for a mail. What is none stays as it is: the mail must go."""
+    try:
+        local = timezone.localtime(datetime.fromisoformat(text))
+    except (TypeError, ValueError):
+        return str(text)
+    return f"{date_format(local, 'j F Y, H:i')} {local.tzname() or settings.TIME_ZONE}"
+
+
 def clock(value: datetime) -> SafeString:
     """The time of day in the shop's zone with its name, for something that happened a short while ago."""
     local = timezone.localtime(value)

@@ -10,6 +10,7 @@ from waistheart import money
 
 register = template.Library()
 register.filter("moment", moments.moment)
+register.filter("written", moments.written)
 register.filter("clock", moments.clock)
 register.filter("day", moments.day)
 register.filter("span", moments.span)

@@ -23,6 +23,7 @@ NOTICES = {
     "changed": "This order has changed since this page was shown. Look at it again before you pay.",
     "down": "Card payment is not available right now.",
     "email": "The card processor does not take this e-mail address. Change it below, then pay.",
+    "refused": "Your last payment did not go through.",
     "open": "A payment page is open for this order. Go on there, or change the order here.",
     "unpaid": "This payment was not completed.",
     "pose": "This pose is not sold any more. Choose another one; your photo is kept.",
@@ -120,6 +121,8 @@ def page(
     seen = freeze.shown(order)
     item, fate = shown_item(order), kept.of(order)
     paying = order.status == Order.Status.AWAITING_PAYMENT
+    if not notice and not fate and kept.said_no(order):
+        notice = "refused"
     offer = common.sold(item.pose)
     amount = order.price if paying else offer["amount"]
     context: dict[str, Any] = {

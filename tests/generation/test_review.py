@@ -54,6 +54,17 @@ def test_the_list_shows_the_oldest_first_with_its_reason_and_age(
     assert "new@example.com" in console.get(LIST, q="NEW@example.com")
 
 
+def test_what_staff_send_on_is_done_at_once(
+    shop: Shop, console: Console, parked: Callable[..., Job], messages: list[tuple[str, int]]
+) -> None:
+    """Not a minute later, with the sweep."""
+    for act in ("resume", "requeue"):
+        job = parked(live=True)
+        messages.clear()
+        console.act(LIST, act, job.pk)
+        assert messages == [("generation.advance", job.pk)]
+
+
 def test_requeue(shop: Shop, console: Console, parked: Callable[..., Job]):
     job = parked(live=True)
     asked = console.choose(LIST, "requeue", job.pk, shown=console.get(LIST))

@@ -10,7 +10,7 @@ from django.utils import timezone
 from billing import ledger
 from billing.models import Payment
 from generation.models import Job
-from orders import mail
+from orders import flow, mail
 from orders import sweep as sweeps
 from orders.models import Mail, OrderItem
 from tests.orders import shop as shop_rows
@@ -49,6 +49,17 @@ def test_the_longest_host_there_is_costs_nobody_a_mail(settings: Any) -> None:
     longest = Mail._meta.get_field("message_id").max_length
     assert longest is not None
     assert [len(row.message_id) <= longest for row in Mail.objects.order_by("pk")] == [True] * 4
+
+
+def test_the_receipt_says_when_in_words(shop: Shop) -> None:
+    order = shop.draft()
+    said = {"may_use": {"text": "It is me.", "at": "2026-12-01T02:53:06+00:00"}}
+    flow.ask_payment(order=order, declarations=said, expected_price=400)
+    order.refresh_from_db()
+    flow.settle(shop.pay(order))
+    message = mail.message_of(Mail.objects.get(kind="order_received"))
+    for text in (str(message.body), str(message.alternatives[0][0])):
+        assert "It is me. (1 December 2026, 02:53 UTC)" in text
 
 
 def pass_minutes(minutes: int) -> None:

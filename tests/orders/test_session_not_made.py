@@ -45,6 +45,21 @@ def test_an_error_that_is_replayed_for_a_day_holds_up_one_press(shop: Shop, then
     assert len({call["key"] for call in shop.sandbox.calls("sessions.create")}) == 2
 
 
+def test_a_bank_that_says_no_is_told_on_the_page(shop: Shop) -> None:
+    """The page had said: we are waiting for your bank, you can close this page."""
+    order = shop.asked()
+    flow.settle(shop.pay(order, "pay_unpaid"))
+    address = f"/o/{order.code}-{order.key}/"
+    assert "waiting for your bank" in Client().get(address).content.decode()
+    flow.settle(shop.pay(order, "fail"))
+    page = Client().get(address, follow=True).content.decode()
+    assert "Your last payment did not go through." in page
+    answer = press_pay(order)
+    assert answer.url
+    page = Client().get(f"/make/{order.key}/review/").content.decode()
+    assert "did not go through" not in page
+
+
 def test_an_address_that_the_processor_does_not_take_is_its_owners_to_mend(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
