@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.forms.fields import InvalidJSONInput
 
 from billing.gateway import MOST_AMOUNT
 from billing.models import CreditPack
@@ -17,12 +18,20 @@ from waistheart.storage import StorageError
 from waistheart.wire import is_model
 
 
+class JsonAsTyped(forms.JSONField):
+    """A form that is shown again holds what was typed: read and written anew it may not be text that a page can hold."""
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        return data if self.disabled or data is None else InvalidJSONInput(data)
+
+
 class PoseForm(forms.ModelForm):
     credits = forms.IntegerField(min_value=1, max_value=50, initial=1)
     sample = forms.FileField(
         required=False,
         help_text="MP4, H.264, 9:16, 2 to 12 seconds: shown in the gallery. Leave empty to keep the present one.",
     )
+    parameters = JsonAsTyped(required=False, initial=dict)
     stored: Stored | None = None
 
     class Meta:
