@@ -13,13 +13,22 @@ from waistheart import console, money
 MOST_CREDITS = 50  # what a pose or a pack may cost, by the tables' CHECKs
 
 
+class Units(forms.IntegerField):
+    """A whole number as digits alone: Django would read 5.00, which somebody meant as pounds, as 5."""
+
+    default_error_messages: ClassVar = {"digits": "Digits alone: 4.00 is 400 here."}
+
+    def to_python(self, value: Any) -> int | None:
+        if value and not str(value).strip().lstrip("-").isdecimal():
+            raise forms.ValidationError(self.error_messages["digits"], code="digits")
+        return super().to_python(value)
+
+
 class PackForm(forms.ModelForm):
     """Says in words what the table's CHECKs refuse."""
 
     credits = forms.IntegerField(min_value=1, max_value=50)
-    price = forms.IntegerField(
-        min_value=1, max_value=MOST_AMOUNT, help_text="in the currency's smallest unit: 400 is 4.00"
-    )
+    price = Units(min_value=1, max_value=MOST_AMOUNT, help_text="in the currency's smallest unit: 400 is 4.00")
     currency = forms.RegexField(r"^[A-Za-z]{3}$", error_messages={"invalid": "Three letters, as in GBP."}, max_length=3)
 
     class Meta:

@@ -13,7 +13,7 @@ from generation.models import Job, ProviderAccount, Submission
 from generation.states import LIVE_SUBMISSION
 from waistheart import clock
 
-TURNED_AWAY_SECONDS = 1000  # longer than from one probe to the next
+TURNED_AWAY_SECONDS = 4000  # longer than several probes, and than the longest time for which we slow down
 
 
 def next_ids(account: ProviderAccount, *, most: int) -> list[int]:
@@ -60,9 +60,11 @@ def _in_turn(account: ProviderAccount) -> QuerySet[Job]:
         waiting = waiting.filter(model=account.model)
     elif blocked := list(accounts.blocked_models(account)):
         waiting = waiting.exclude(model__in=blocked)
-    # One that was refused for the account's sake lets others try first for a while: the trouble may be its own model's.
+    # Where the account was refused for one model, jobs of others try first for a while: the trouble may be that model's own.
     turned_away = Submission.objects.filter(
-        job=OuterRef("pk"),
+        account__provider=account.provider,
+        account__key_print=account.key_print,
+        model=OuterRef("model"),
         status="refused",
         refusal__in=["account", "too_fast"],
         sent_at__gt=clock.ago(TURNED_AWAY_SECONDS),

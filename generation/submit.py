@@ -82,7 +82,7 @@ def admit(job: Job, account: ProviderAccount, provider: Provider) -> str:
             return "model is out"
         if not take_probe(job, model):
             return "model is out"
-    elif job.pk not in schedule.next_ids(account, most=account.in_flight_limit):
+    elif job.pk not in schedule.next_ids(account, most=account.in_flight_limit if account.state == STATE.OK else 1):
         return "not its turn"
     if account.state == STATE.OK:
         return ""

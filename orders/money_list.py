@@ -19,7 +19,7 @@ from billing.sweep import POISON
 from orders import checkout, flow, mail
 from orders.models import Order
 from orders.progress import PENDING_SECONDS
-from waistheart import clock, guards
+from waistheart import clock, guards, money
 
 log = logging.getLogger(__name__)
 # The sweep looks every quarter of an hour: an hour after its page has closed the processor should have told us how it ended.
@@ -134,7 +134,8 @@ def returned(*, payment: Payment) -> bool:
         gone = receipt.refunded + disputes.taken
         if gone < receipt.amount:
             wait = "return it there first" if disputes.over else "its bank disputes it, and that is not over"
-            raise NotNow(f"the processor says that {gone} of {receipt.amount} went back: {wait}")
+            sums = [money.words(amount=units, currency=receipt.currency.upper()) for units in (gone, receipt.amount)]
+            raise NotNow(f"the processor says that {' of '.join(sums)} went back: {wait}")
     return _returned(payment).won
 
 

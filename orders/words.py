@@ -15,6 +15,7 @@ from orders.models import Order
 from orders.moments import moment, span
 from orders.progress import ItemProgress, Progress, State
 
+SAID_NO = "Your last payment did not go through."
 HEADINGS = {
     State.UNPAID: "Review and pay",
     State.OPEN: "Payment not finished yet",
@@ -132,7 +133,11 @@ def _unpaid(order: Order, progress: Progress) -> SafeString | str:
     fate = kept.of(order) if progress.state == State.UNPAID else None
     if fate:
         return money_that_came(order.code, fate)
-    return "No money has been taken yet." if progress.state == State.UNPAID and kept.untaken(order) else ""
+    if progress.state != State.UNPAID:
+        return ""
+    if kept.said_no(order):
+        return SAID_NO
+    return "No money has been taken yet." if kept.untaken(order) else ""
 
 
 def _close(order: Order) -> SafeString:

@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from generation.crop import crop_box
-from orders import drafts, forms, freeze, kept
+from orders import drafts, forms, freeze, kept, words
 from orders.forms import Fault
 from orders.models import Order, OrderItem, Pose
 from orders.views import common
@@ -23,7 +23,7 @@ NOTICES = {
     "changed": "This order has changed since this page was shown. Look at it again before you pay.",
     "down": "Card payment is not available right now.",
     "email": "The card processor does not take this e-mail address. Change it below, then pay.",
-    "refused": "Your last payment did not go through.",
+    "refused": words.SAID_NO,
     "open": "A payment page is open for this order. Go on there, or change the order here.",
     "unpaid": "This payment was not completed.",
     "pose": "This pose is not sold any more. Choose another one; your photo is kept.",

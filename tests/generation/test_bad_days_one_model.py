@@ -14,6 +14,7 @@ from generation.models import Job, ProviderAccount
 from generation.providers import get_provider
 from generation.providers.base import Snapshot, State
 from generation.providers.fal import Fal
+from orders.models import Pose
 from tests.generation.bad_days import alarms, generations, last, now, posts, sweep, until
 from tests.generation.stories import at, made, provider_ends
 from tests.shop import Shop
@@ -53,9 +54,9 @@ def a_list_that_answers(status: int, settings: Any) -> Iterator[None]:
 # --- one model -------------------------------------------------------------------------------------------------------
 
 
-def a_gated_order(shop: Shop, fault: str) -> Job:
+def a_gated_order(shop: Shop, fault: str, **params: Any) -> Job:
     pose = shop.add_pose("gated", model=GATED)
-    shop.sandbox.fault(fault, times="all", on="submit", match="fal-ai/gated")
+    shop.sandbox.fault(fault, times="all", on="submit", match="fal-ai/gated", **params)
     return shop.paid(email="odd@example.com", pose=pose)
 
 
@@ -80,11 +81,25 @@ def test_a_model_that_our_key_may_not_use_shuts_the_shop_for_two_probes_at_most(
     assert (now(odd).status, now(odd).reason) == ("review", "misconfigured")
 
 
-def test_a_model_that_is_asked_too_fast_lets_others_go_first(shop: Shop) -> None:
-    odd = a_gated_order(shop, "rate_limited_429")
+@pytest.mark.parametrize(("odds", "seconds"), [(1, QUARTER), (2, QUARTER), (3, 61)])
+def test_many_orders_of_such_a_model_do_not_hand_the_probes_to_each_other(shop: Shop, odds: int, seconds: int) -> None:
+    odd = a_gated_order(shop, "unauthorized_401")
+    pose = Pose.objects.get(slug="gated")
+    others = [shop.paid(email=f"odd-{n}@example.com", pose=pose) for n in range(1, odds)]
+    well = shop.paid(email="well@example.com")
+    runner.advance(odd.pk)
+    sweep(shop, minutes=3 * QUARTER // seconds, seconds=seconds)
+    until(shop, well, minutes=5)
+    assert {now(job).status for job in (odd, *others)} == {"queued"}
+
+
+@pytest.mark.parametrize("wait", [{}, {"retry_after": 1200}])
+def test_a_model_that_is_asked_too_fast_lets_others_go_first(shop: Shop, wait: dict[str, int]) -> None:
+    odd = a_gated_order(shop, "rate_limited_429", **wait)
     wells = [shop.paid(email=f"{n}@example.com") for n in range(3)]
     runner.advance(odd.pk)
-    until(shop, *wells, minutes=12)
+    shop.age(1201)
+    until(shop, *wells, minutes=12 + 30 * len(wait))
     assert now(odd).status == "queued"
 
 

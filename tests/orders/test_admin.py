@@ -235,7 +235,7 @@ def test_a_pose_that_cannot_be_sold_is_refused_in_words(console: Console, field:
 
 @pytest.mark.parametrize(("change", "words"), [
     ({"price": "0"}, "greater than or equal to 1"), ({"credits": "51"}, "less than or equal to 50"),
-    ({"price": "-5"}, "greater than or equal to 1"), ({"currency": "£"}, "Three letters"),
+    ({"price": "-5"}, "greater than or equal to 1"), ({"price": "5.00"}, "Digits alone"), ({"price": "5,00"}, "Digits alone"), ({"currency": "£"}, "Three letters"),
     ({}, "There is an active price for this size and currency"),
 ])  # fmt: skip
 def test_a_price_that_cannot_be_is_refused_in_words(console: Console, change: dict[str, str], words: str):

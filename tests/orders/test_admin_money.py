@@ -44,7 +44,7 @@ def test_money_that_went_back_is_not_attached_but_written_down(shop: Shop, misma
     console = Console()
     said = console.act(MONEY, "returned", mismatched.pk, reason="sent back")
     assert len(said) == 1
-    assert said[0].endswith("the processor says that 0 of 300 went back: return it there first")
+    assert said[0].endswith("the processor says that £0.00 of £3.00 went back: return it there first")
     refund(shop, mismatched)
     assert "not say that this money is here to stay" in console.act(MONEY, "attach", mismatched.pk, reason="x")[0]
     assert console.act(MONEY, "returned", mismatched.pk, reason="sent back") == ["Has been returned: 1 moved."]

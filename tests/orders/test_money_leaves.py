@@ -140,7 +140,7 @@ def test_what_its_bank_took_and_what_was_refunded_count_together(shop: Shop, mis
     session = str(mismatched.session_id)
     shop.sandbox.card(session, "refund", amount=100)
     shop.sandbox.card(session, "dispute", amount=150, status="lost")
-    assert "250 of 300 went back" in staff("returned", mismatched, reason="x")
+    assert "£2.50 of £3.00 went back" in staff("returned", mismatched, reason="x")
     shop.sandbox.card(session, "refund", amount=50)
     assert staff("returned", mismatched, reason="charged back") == "Has been returned: 1 moved."
 
@@ -150,7 +150,7 @@ def test_a_dispute_that_took_nothing_leaves_money_that_can_be_kept(
     shop: Shop, mismatched: Payment, status: str
 ) -> None:
     shop.sandbox.card(str(mismatched.session_id), "dispute", status=status)
-    assert "0 of 300 went back" in staff("returned", mismatched, reason="x")
+    assert "£0.00 of £3.00 went back" in staff("returned", mismatched, reason="x")
     assert staff("attach", mismatched, reason="the bank gave it back") == "Attach: 1 moved."
     assert Grant.objects.get().available == 1
     assert differences() == []

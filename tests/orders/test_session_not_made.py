@@ -54,6 +54,8 @@ def test_a_bank_that_says_no_is_told_on_the_page(shop: Shop) -> None:
     flow.settle(shop.pay(order, "fail"))
     page = Client().get(address, follow=True).content.decode()
     assert "Your last payment did not go through." in page
+    watched = Client().get(f"{address}progress/", follow=True).content.decode()
+    assert "Your last payment did not go through." in watched
     answer = press_pay(order)
     assert answer.url
     page = Client().get(f"/make/{order.key}/review/").content.decode()
