@@ -44,7 +44,7 @@ def retry(job: Job, submission: Submission, snapshot: Snapshot, actor: str, *, k
     rest = clock.after(RETRY_REST_SECONDS)
     said = snapshot.detail[:300]
     moves.move_job("retry", seen=Seen.of(job), actor=actor, reason="provider_failed", last_error=said, not_before=rest)
-    moves.move_submission("fail", submission_id=submission.pk, detail=snapshot.detail[:300], refusal_kind=kind)
+    moves.move_submission("fail", submission_id=submission.pk, detail=said, refusal_kind=kind)
 
 
 @guards.block("generation.fail")

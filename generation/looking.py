@@ -45,10 +45,11 @@ def unread(submission: Submission, error: ProviderError, *, what: str) -> None:
     """Write a failed reading on its row, and count it for the account where it is evidence against that.
 
     Where nobody waits for the job any more (review, final) it is none: one request that cannot be read there, by whatever mistake, must
-    not stop everybody else. Nor is a list that is refused, away or asked too often: it is another host's, and POSTs go on. A refused reading of a job that waits opens an outage at once, but only
-    once: such an outage is closed by nothing but a POST begun and accepted after it, so the key works, and what is refused again is this
-    request alone. It may speak again after a reading of its own that went well. A key that is revoked later is told by the next POST, and
-    by each other request that is read. Told to slow down, we do, whoever asked.
+    not stop everybody else. Nor is a list that is refused, away or asked too often: it is another host's, and POSTs go on. A refused
+    reading of a job that waits opens an outage at once, but only once: such an outage is closed by nothing but a POST begun and accepted
+    after it, so the key works, and what is refused again is this request alone. It may speak again after a reading of its own that went
+    well. A key that is revoked later is told by the next POST, and by each other request that is read. Told to slow down by anything but
+    the list, we do, whoever asked.
     """
     refused, told = isinstance(error, accounts.REFUSED), submission.read_error.startswith(TOLD)
     words = parking.named(error)

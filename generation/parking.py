@@ -59,7 +59,7 @@ def postpone(job: Job) -> None:
 
 
 def put_off(job: Job) -> None:
-    """Storage did not give this queued job's photo or image: others take its turn for a minute, twice as long each time, 15 minutes at most.
+    """Storage did not give this queued job's photo or image: others take its turn for a minute, twice as long each time, 5 minutes at most.
 
     That time is its own: neither the sweep's claim nor a look that finds no free slot prolongs it. A move of the job ends it.
     """
